@@ -98,22 +98,13 @@ NND_INLINE void nnd_normalise_some(const float *in, float *out, struct nnd_line 
   nnd_store_any(out, bias ? x + nnd_load_any(bias) : x);
 }
 
-NND_INLINE void nnd_normalise_row(const void *fields, nnd_size row, void *const *at) {
-  const struct nnd_normalise_fields *t = fields;
+/* The last pass over a row: `mean` is a difference from `first`, both zero where the mean does not count. */
+NND_INLINE void nnd_normalise_by(const struct nnd_normalise_fields *t, nnd_size row, void *const *at, float first,
+                                 float mean, float total) {
   const nnd_size size = t->along.size, numbers = row % t->groups * t->parts;
   const float *in = (const float *)at[1] + row * size, *scale = at[2], *bias = at[3];
   float *out = (float *)at[0] + row * size;
-  struct nnd_line line = {0};
-  float total;
-  if (t->kind == NND_STANDARD) {
-    const struct nnd_moments found = nnd_moments_of_row(in, size);
-    line.first = nnd_splat(*in), line.shift = nnd_splat((float)-found.mean);
-    total = (float)found.squares;
-  } else if (t->kind == NND_L1)
-    total = nnd_reduced_row(nnd_sum_of_sizes, in, size, line.first)[0];
-  else
-    total = nnd_reduced_row(nnd_sum_of_squares, in, size, line.first)[0];
-  line.factor = nnd_splat(nnd_factor_of_row(t, total));
+  struct nnd_line line = {nnd_splat(first), nnd_splat(nnd_factor_of_row(t, total)), nnd_splat(-mean)};
   line.shift *= line.factor;
   if (t->run == 1 && scale) {
     const nnd_size end = size - NND_LANES;
@@ -127,6 +118,35 @@ NND_INLINE void nnd_normalise_row(const void *fields, nnd_size row, void *const 
       nnd_normalise_run(in + part * t->run, out + part * t->run, t->run,
                         (struct nnd_line){line.first, line.factor * by, line.shift * by + more});
     }
+}
+
+NND_INLINE void nnd_normalise_row(const void *fields, nnd_size row, void *const *at) {
+  const struct nnd_normalise_fields *t = fields;
+  const nnd_size size = t->along.size;
+  const float *in = (const float *)at[1] + row * size;
+  if (t->kind == NND_STANDARD) {
+    const struct nnd_moments found = nnd_moments_of_row(in, size);
+    nnd_normalise_by(t, row, at, *in, (float)found.mean, (float)found.squares);
+    return;
+  }
+  const vf nothing = nnd_splat(0.0f);
+  const vf total = t->kind == NND_L1 ? nnd_reduced_row(nnd_sum_of_sizes, in, size, nothing)
+                                     : nnd_reduced_row(nnd_sum_of_squares, in, size, nothing);
+  nnd_normalise_by(t, row, at, 0.0f, 0.0f, total[0]);
+}
+
+/* NND_CHAINS short rows, step by step: what one waits for is done for the others meanwhile. */
+NND_INLINE void nnd_normalise_rows(const struct nnd_normalise_fields *t, nnd_size row, void *const *at) {
+  const nnd_size size = t->along.size;
+  const float *in = (const float *)at[1] + row * size;
+  float first[NND_CHAINS], mean[NND_CHAINS], squares[NND_CHAINS];
+  for (int i = 0; i < NND_CHAINS; i++) {
+    first[i] = in[i * size];
+    mean[i] = nnd_reduced_row(nnd_sum_apart, in + i * size, size, nnd_splat(first[i]))[0] / (float)size;
+  }
+  for (int i = 0; i < NND_CHAINS; i++)
+    squares[i] = nnd_reduced_row(nnd_sum_of_squares, in + i * size, size, nnd_splat(first[i]) + mean[i])[0];
+  for (int i = 0; i < NND_CHAINS; i++) nnd_normalise_by(t, row + i, at, first[i], mean[i], squares[i]);
 }
 
 /* The numbers of element k of columns; `other` where there are none. */
@@ -176,6 +196,13 @@ NND_INLINE void nnd_normalise_columns(const void *fields, int vectors, struct nn
 
 static void nnd_run_normalise(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_normalise_fields *t = fields;
+  if (t->kind == NND_STANDARD && t->along.inner == 1 && t->along.size >= NND_LANES && t->along.size < 2 * NND_PIECE) {
+    nnd_size row, last;
+    nnd_share(t->along.outer, part, &row, &last);
+    for (; row + NND_CHAINS <= last; row += NND_CHAINS) nnd_normalise_rows(t, row, at);
+    for (; row < last; row++) nnd_normalise_row(fields, row, at);
+    return;
+  }
   nnd_along_axis(&t->along, fields, at, part, nnd_normalise_row, nnd_normalise_columns);
 }
 

@@ -21,6 +21,9 @@
 #define NND_VIEW_LEAST 256        /* elements of a matrix that is worth turning */
 #define NND_VIEW_FEW 4            /* elements of a side: whole vectors are interleaved */
 #define NND_VIEW_CACHED (1 << 20) /* bytes that stay in a cache */
+#define NND_VIEW_SHORT 8          /* rows: an outer axis goes first */
+#define NND_VIEW_LONG 16          /* that is at least so long */
+#define NND_VIEW_NEAR (1 << 14)   /* and all of it within so many bytes of the output */
 #define NND_VIEW_MEETING 1024     /* lines that lie multiples of so many bytes apart meet in a cache */
 
 NND_RECORD(strided_axis)
@@ -190,13 +193,28 @@ static int nnd_view_is_turned(struct nnd_view_axis columns, struct nnd_view_axis
   return bytes > NND_VIEW_CACHED || columns.step % NND_VIEW_MEETING == 0 || (width <= 4 && rows.size >= NND_LANES);
 }
 
+/* Walks first along an outer axis where few rows lie along the second one: patches of an image, whose next ones lie side
+ * by side. */
+static void nnd_view_order(struct nnd_view_fields *t) {
+  if (t->rank < 3 || t->axes[1].size >= NND_VIEW_SHORT) return;
+  for (int axis = 2; axis < t->rank; axis++) {
+    const struct nnd_view_axis one = t->axes[axis];
+    if (one.size < NND_VIEW_LONG || one.size > NND_VIEW_NEAR / one.out) continue;
+    t->axes[axis] = t->axes[1], t->axes[1] = one;
+    return;
+  }
+}
+
 /* Finds the axis whose elements lie together, and cuts it and the last one into pieces, enough of them for workers. */
 static void nnd_view_turn(struct nnd_view_fields *t, nnd_size lines) {
   const struct nnd_view_axis columns = t->axes[0];
   for (int axis = 1; axis < t->rank && !t->turned && columns.step != t->width; axis++)
     if (t->axes[axis].step == t->width && nnd_view_is_turned(columns, t->axes[axis], t->width)) t->turned = axis;
   t->units = lines;
-  if (!t->turned) return;
+  if (!t->turned) {
+    nnd_view_order(t);
+    return;
+  }
   const nnd_size rows = t->axes[t->turned].size, matrices = lines / rows;
   const nnd_size wanted = nnd_ceil_div(NND_VIEW_UNITS, matrices);
   t->row_pieces = nnd_max(1, nnd_max(rows / NND_VIEW_ROWS, nnd_min(wanted, rows / NND_VIEW_SIDE)));
