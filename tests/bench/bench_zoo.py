@@ -10,9 +10,9 @@ what was measured on this very tree is not measured again unless `--again` is gi
 of every graph that is there. Exit code 1 where one of those asked for does not compile, is wrong, or is slower than
 the floor: 1.00 of the faster engine, 0.97 where a call is shorter than 0.2 ms.
 
-Times of one thread are processor time: other work does not change them. "roof" is the share of what the processor does
-at most that the operators reach on one thread (roof_shares.py). With `--batch` the models whose batch is open run with
-so many inputs at once.
+Times of one thread are processor time: other work does not change them. "roof" is what the processor takes at least
+for the operators (roof_shares.py) over what the bundle takes, on one thread. With `--batch` the models whose batch is
+open run with so many inputs at once.
 """
 
 import argparse

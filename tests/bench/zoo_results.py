@@ -52,8 +52,8 @@ class Times:
 class Result:
     """What was found of a graph; `exit_code` None: no end within the limit; `notes` say what an engine refused.
 
-    `roof` is the share of the processor's roof that the operators reach on one thread, None where it is not known;
-    `below_roof` names those that stay far below it.
+    `roof_ms` is what the processor takes at least for the operators on one thread, None where it is not known;
+    `below_roof` names those that stay far above that.
     """
 
     name: str
@@ -66,8 +66,14 @@ class Result:
     agrees: bool | None = None
     times: tuple[Times, ...] = ()
     notes: tuple[str, ...] = ()
-    roof: float | None = None
+    roof_ms: float | None = None
     below_roof: str = ""
+
+    @property
+    def roof(self) -> float | None:
+        """The share of the roof that the bundle reaches on one thread."""
+        ms = next((times.ms["bundle"] for times in self.times if times.threads == 1), None)
+        return None if self.roof_ms is None or ms is None else self.roof_ms / ms
 
 
 def measured(one: Subject, tree: str, pace: Pace, threads: Sequence[int], seconds_limit: float) -> Result:
@@ -86,10 +92,10 @@ def measured(one: Subject, tree: str, pace: Pace, threads: Sequence[int], second
                 times.append(_times(one, bundle, count, pace, notes))
             except EngineDiedError as err:
                 notes.append(str(err)[:200])
-        roof, below_roof = _roof(one, Path(name))
+        roof_ms, below_roof = _roof(one, Path(name))
         made_of, shown = shares_of(json.loads(done.out)), tuple(dict.fromkeys(notes))
         return Result(
-            one.name, one.group, one.about, tree, 0, seconds, made_of, agrees, tuple(times), shown, roof, below_roof
+            one.name, one.group, one.about, tree, 0, seconds, made_of, agrees, tuple(times), shown, roof_ms, below_roof
         )  # fmt: skip
 
 
@@ -124,7 +130,7 @@ def _roof(one: Subject, folder: Path) -> tuple[float | None, str]:
     except (NndeployError, SystemExit) as err:
         return None, str(err)[:200]
     sums = reached(found["operators"])
-    return None if sums.roof is None else _rounded(sums.roof), sums.below
+    return None if sums.roof is None else _rounded(sums.roof * sums.ms), sums.below
 
 
 def _roughly_same(found: Race) -> bool:
