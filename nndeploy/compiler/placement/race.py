@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates raced as the bundles they would be, and whether what was measured can be believed.
 
-Doubtful is a race in which one engine takes twice as long for a graph as for the same graph under other passes, or in
-which all take `FAR` times what was predicted. It is run once more, and the least of both counts where that is not
-doubtful, or both are alike. Otherwise nothing counts as measured: the prediction decides, and a warning says so.
+Doubtful is a race in which one engine takes twice as long for a graph as for the same graph under other passes, at any
+of the shapes, or in which all take `FAR` times what was predicted. It is run once more, and the least of both counts
+where that is not doubtful, or both are alike. Otherwise nothing counts as measured: the prediction decides, and a
+warning says so.
 """
 
 import itertools
@@ -117,7 +118,8 @@ def _is_doubtful(trials: Sequence[Trial]) -> bool:
         if trial.planned.is_whole:
             engines.setdefault(trial.planned.plan.regions[0].backend, []).append(trial)
     twins = (pair for same in engines.values() for pair in itertools.combinations(same, 2))
-    if any(max(one.ms, other.ms) > TWINS_APART * min(one.ms, other.ms) for one, other in twins):
+    times = (pair for one, other in twins for pair in zip(one.shape_ms, other.shape_ms, strict=False))
+    if any(max(a, b) > TWINS_APART * min(a, b) for a, b in times):
         return True
     return all(trial.shape_ms[0] > FAR * trial.planned.seconds * 1e3 for trial in trials)
 
