@@ -110,11 +110,12 @@ NND_INLINE vf nnd_exp_bounded(vf x) {
   const vf c = nnd_at_most(nnd_splat(87.0f), nnd_at_least(nnd_splat(-87.0f), x));
 #if NND_LANES == 16
   return nnd_exp_by_pieces(c);
-#endif
+#else
   const vf shifted = c * 1.44269504088896341f + 12582912.0f; /* 3 * 2^22: the low bits are the nearest whole number */
   const vf n = shifted - 12582912.0f;
   const vf p = nnd_exp_series((c - n * 0.693359375f) - n * -2.12194440e-4f);
   return p * (vf)(((vi)shifted + 127) << 23);
+#endif
 }
 
 /* exp of what is not above zero; zero from where floats become denormal. As nnd_exp_bounded computes it, but
@@ -122,7 +123,7 @@ NND_INLINE vf nnd_exp_bounded(vf x) {
 NND_INLINE vf nnd_exp_below(vf x) {
 #if NND_LANES == 16
   return nnd_select(x < -87.0f, nnd_splat(0.0f), nnd_exp_by_pieces(x));
-#endif
+#else
   const vf shifted = x * 1.44269504088896341f + 12582912.0f, n = shifted - 12582912.0f;
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   const vf p = nnd_exp_series(x - n * 0.693147181f);
@@ -130,6 +131,7 @@ NND_INLINE vf nnd_exp_below(vf x) {
   const vf p = nnd_exp_series((x - n * 0.693359375f) - n * -2.12194440e-4f);
 #endif
   return nnd_select(x < -87.0f, nnd_splat(0.0f), p * (vf)(((vi)shifted + 127) << 23));
+#endif
 }
 
 NND_INLINE vf nnd_op_sigmoid(vf a) {
@@ -177,7 +179,7 @@ NND_INLINE vf nnd_op_softplus(vf a) {
 NND_INLINE vf nnd_erf_unbounded(vf a) {
 #if NND_LANES == 16
   return nnd_erf_by_pieces(a);
-#endif
+#else
   const vf x = nnd_at_most(nnd_splat(3.9f), nnd_at_least(nnd_splat(-3.9f), a)), w = x * x * 0.13149244f - 1.0f;
   static const float c[] = {0.36258397f,   -0.18101108f,   0.13469107f,   -0.10953288f,   0.09067002f,  -0.0737965f,
                             0.057905823f,  -0.042818815f,  0.02913499f,   -0.019435897f,  0.013580778f, -0.007285601f,
@@ -186,6 +188,7 @@ NND_INLINE vf nnd_erf_unbounded(vf a) {
   NND_UNROLL
   for (int i = 14; i >= 0; i--) p = p * w + c[i];
   return x * p;
+#endif
 }
 
 NND_INLINE vf nnd_op_erf(vf a) {
