@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import assert_right, built, dynamic, each_float_level, model_of, reals
+from native_models import assert_right, built, dynamic, each_float_level, model_of, reals, run
 from nndeploy_native.transforms import transformed
 from nndeploy_native.transforms.fuse_normalisation import FuseNormalisation
 
@@ -157,3 +157,16 @@ def test_two_axes_are_normalised_together() -> None:
     model = model_of(text, opset=17)
     assert operators(model) == ["RMSNormalization"]
     assert_right(model, built(model), {"x": reals(3, 4, 5), "w": reals(4, 5, seed=1)}, rtol=1e-4)
+
+
+@each_float_level
+@pytest.mark.parametrize("size", [16, 37, 200])
+def test_rows_are_the_same_bytes_in_any_shares(size: int, level: str) -> None:
+    """Short rows are done four at a time, and what is left of a share one by one."""
+    body = "g (float[N, K] x) => (float[N, K] y) { y = LayerNormalization<axis = -1>(x, s, b) }".replace("K", str(size))
+    artifact = built(model_of(body, {"s": reals(size, seed=1), "b": reals(size, seed=2)}))
+    x = reals(23, size)
+    whole = run(artifact, {"x": x}, level)["y"]
+    assert whole.tobytes() == run(artifact, {"x": x}, level, threads=2)["y"].tobytes()
+    for row in (0, 5, 22):
+        assert whole[row].tobytes() == run(artifact, {"x": x[[row]]}, level)["y"].tobytes()
