@@ -96,7 +96,7 @@ operators: setup ## run the cases of every operator of ONNX on every engine agai
 bench-%: setup ## measure, check the numbers, print a table or write a figure: one of the list below; ARGS="..."
 	$(BIN)/python tests/bench/bench_$(subst -,_,$*).py $(ARGS)
 
-fuzz-%: setup ## graphs: random graphs of all operators against the oracle; native-networks: random networks against float64; hostile-numbers: every operator with what nobody expects; containers, bundle-members, openvino-members, native-plans, kernel-plans: mutants; ARGS="..."
+fuzz-%: setup ## graphs: random graphs of all operators against the oracle; native-networks: random networks against float64; hostile-numbers: every operator with what nobody expects; containers, bundle-members, c-runtime, openvino-members, native-plans, kernel-plans: mutants; ARGS="..."
 	$(BIN)/python $(wildcard tests/fuzz/fuzz_$(subst -,_,$*).py tests/unit/*/fuzz_$(subst -,_,$*).py) $(ARGS)
 
 zoo: build/zoo-env/ready ## export some 140 graphs, as people do, into build/zoo, in an environment of their own; ARGS="NAME ..."
