@@ -6,7 +6,8 @@
       -> lib/runtime-ARCH/nndeploy-run-bf16   the same with all levels, where there are others
       -> lib/runtime-ARCH/libnndeploy.a, .so  for other programs (glibc)
 
-The architecture wasm32 is that of browsers and Node (`nndeploy_kernels.build_web`).
+The architecture wasm32 is that of browsers and Node (`nndeploy_kernels.build_web`); x86_64-windows, aarch64-macos and
+x86_64-macos are those of other systems (`nndeploy_kernels.build_systems`).
 
 Law: as of `nndeploy_kernels.build`, the same sources give the same bytes.
 """
@@ -21,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from nndeploy_kernels.build import FLAGS, LIBRARIES, SOURCES, compiled, level_arguments, units, zig
-from nndeploy_kernels.levels import GLIBC, LEVELS, WEB_ARCH, Level, precisions, runner
+from nndeploy_kernels.levels import GLIBC, LEVELS, WEB_ARCH, WINDOWS_ARCH, Level, precisions, runner
 from nndeploy_kernels.symbol_names import renamed
 
 RUNTIME = SOURCES.with_name("runtime")
@@ -83,13 +84,18 @@ def build_levels(arch: str, precision: str) -> list[Path]:
     return [_of_level(level) for level in LEVELS if level.arch == arch and level.precision in wanted]
 
 
+def short_name(level: Level) -> str:
+    """Returns what stands before the names of a level's kernels, in C."""
+    return level.name.removeprefix("x86-64-").replace("-", "_")
+
+
 def _of_level(level: Level) -> Path:
     """Returns the kernels of a level under its names.
 
     They are one object, for of an archive a linker takes objects that are named, and some kernels only register
     themselves.
     """
-    short = level.name.removeprefix("x86-64-").replace("-", "_")
+    short = short_name(level)
     folder, arguments = LIBRARIES / "objects" / level.name, level_arguments(level)
     flags = ("-DNND_NAMES_OF_LEVEL", f"-DNND_TABLE=nndeploy_kernels_{short}", "-I", "..")
     table = compiled([("../runtime/level.c", flags)], arguments, folder / "runtime")
@@ -122,16 +128,22 @@ def made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) -
 def main(architectures: Sequence[str]) -> None:
     """Builds the runtime of architectures, of this machine's where none is named."""
     from nndeploy_kernels.build_web import build_package
+    from nndeploy_kernels.build_systems import SYSTEMS, build_system_runner, build_windows_library
 
-    known = sorted({level.arch for level in LEVELS} | {WEB_ARCH})
+    systems = {system.arch: system for system in SYSTEMS}
+    known = sorted({level.arch for level in LEVELS} | {WEB_ARCH, *systems})
     if others := sorted(set(architectures) - set(known)):
         sys.exit(f"no architecture is called {others[0]!r}; known: {', '.join(known)}")
     wanted = set(architectures or [platform.machine()])
-    machines = sorted(wanted - {WEB_ARCH})
+    machines = sorted(wanted - {WEB_ARCH, *systems})
     with ThreadPoolExecutor() as pool:
         pool.map(_make_c_library, machines)
         if WEB_ARCH in wanted:
             build_package()
+        if WINDOWS_ARCH in wanted:
+            build_windows_library()
+        for arch in sorted(wanted & {*systems}):
+            build_system_runner(systems[arch])
         for arch in machines:
             build_libraries(arch)
             build_runners(arch)

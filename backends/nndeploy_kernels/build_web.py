@@ -61,7 +61,8 @@ def build_module(level: Level) -> Path:
 
 def _runtime_sources() -> Sequence[str]:
     """Returns the sources of the runtime, from the folder of the kernels."""
-    names = [path.name for path in sorted(RUNTIME.glob("*.c")) if path.name not in ("level.c", "platform.c")]
+    not_here = ("level.c", "platform.c", "platform_linux.c")
+    names = [path.name for path in sorted(RUNTIME.glob("*.c")) if path.name not in not_here]
     return [*(f"../runtime/{name}" for name in names), "../web/platform.c"]
 
 

@@ -33,6 +33,10 @@ WEB_ARCH = "wasm32"
 """That of browsers and Node."""
 
 
+WINDOWS_ARCH = "x86_64-windows"
+"""That of Windows, whose program and library have the levels for float32."""
+
+
 def runner(arch: str, precision: str = "fp32") -> str:
     """Returns the path of the program that runs bundles without Python, of `WEB_ARCH` of the npm package's folder.
 
@@ -40,6 +44,8 @@ def runner(arch: str, precision: str = "fp32") -> str:
     """
     if arch == WEB_ARCH:
         return f"runtime-{arch}"
+    if arch == WINDOWS_ARCH:
+        return f"runtime-{arch}/nndeploy-run.exe"
     return f"runtime-{arch}/nndeploy-run" + ("" if precision == "fp32" else f"-{precision}")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from nndeploy_kernels import loading
-from nndeploy_kernels.levels import WEB_ARCH
+from nndeploy_kernels.levels import WEB_ARCH, WINDOWS_ARCH
 
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Json
@@ -19,7 +19,7 @@ STEPS = frozenset(("Concat", "Equal", "Gather", "LabelEncoder", "Reshape", "Take
 def runner(arch: str, metadata: Sequence[Mapping[str, Json]]) -> Path:
     """Returns the program for an architecture and artifacts with these metadata.
 
-    For the architecture of browsers and Node it is the folder of their package.
+    For the architecture of browsers and Node it is the folder of their package. That for Windows computes in float32.
 
     Raises:
         UnavailableError: it is not installed.
@@ -27,7 +27,7 @@ def runner(arch: str, metadata: Sequence[Mapping[str, Json]]) -> Path:
     precision = "bf16" if any(one.get("precision") == "bf16" for one in metadata) else "fp32"
     if (path := loading.runner_for(arch, precision)) is not None:
         return path
-    if precision == "bf16" and arch != WEB_ARCH:
+    if precision == "bf16" and arch not in (WEB_ARCH, WINDOWS_ARCH):
         hint = f"--runner names one, as the archive for C holds it; in a checkout, make runtime ARGS={arch}"
         raise UnavailableError(f"no runner with kernels for bfloat16 for {arch} is installed", hint=hint)
     hint = f"in a checkout, make runtime ARGS={arch}"

@@ -514,6 +514,7 @@ class HasRunner(Protocol):
         """Returns the program, which runs the bundle that stands behind it (`nndeploy.runtime.exported_program`).
 
         `metadata` are those of the artifacts in the bundle: a program may leave out what they do not need.
+        That for "x86_64-windows" is for Windows, others for Linux.
         For "wasm32" it is a folder with an ES module and its WebAssembly modules (`nndeploy.runtime.exported_web`).
 
         Raises:

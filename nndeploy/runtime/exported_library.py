@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bundle -> a static library that holds it as data, and a header with one function that opens it.
 
-    digits.a: an archive of one ELF object: a size of 8 bytes, the bundle         digits.h: digits_open(options, error)
+    digits.a: an archive of one object: a size of 8 bytes, the bundle             digits.h: digits_open(options, error)
 
 Comes in: an open bundle. Goes out: two files. Laws: as of `exported_program`; neither a compiler nor a linker is
 needed, and the same bundle gives the same bytes.
 
-Source: System V ABI, ELF-64 object files (gABI 4.1, chapter 4); the archives of GNU ar, whose first member is an index.
+Sources: System V ABI, ELF-64 object files (gABI 4.1, chapter 4); PE Format, COFF object files, for Windows; the archives
+of GNU ar, whose first member is an index.
 """
 
 import re
@@ -19,10 +20,10 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import replace_file
 from nndeploy.errors import UnavailableError, UsageError, one_line
-from nndeploy.runtime.exported_program import Exported, hinted, runnable
+from nndeploy.runtime.exported_program import WINDOWS, Exported, hinted, runnable
 
 MACHINES = {"x86_64": 62, "aarch64": 183}
-"""What e_machine is, by architecture."""
+"""What e_machine is, by architecture of Linux."""
 MAX_BYTES = 1 << 30
 """More data than that cannot be reached from code of the usual model."""
 ALIGNMENT = 64
@@ -32,10 +33,14 @@ _HEAD_BYTES, _SECTION_BYTES, _SYMBOL_BYTES = 64, 64, 24
 _PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
 _ALLOC = 2
 _GLOBAL_OBJECT = 1 << 4 | 1
+_COFF_X86_64, _COFF_HEAD_BYTES, _COFF_SECTION_BYTES = 0x8664, 20, 40
+_COFF_READ_ONLY_LINES = 0x40700040
+"""The section holds data, is read alone, and begins at 64 bytes."""
+_COFF_EXTERNAL = 2
 
 
 def export_library(bundle: Bundle, out: Path, arch: str, *, keeps_goldens: bool = False) -> Exported:
-    """Writes `out`, whose name ends in .a, for an architecture, and a header of the same name beside it.
+    """Writes `out`, whose name ends in .a or .lib, for an architecture, and a header of the same name beside it.
 
     Raises:
         UsageError: the name is none of a static library.
@@ -43,7 +48,7 @@ def export_library(bundle: Bundle, out: Path, arch: str, *, keeps_goldens: bool 
         BundleError: the bundle is damaged.
         CannotCreateError, InputOutputError: a file cannot be written.
     """
-    if out.suffix != ".a":
+    if out.suffix not in (".a", ".lib"):
         raise UsageError(f"{out.name!r:.80} is no name of a static library", hint=f"-o {out.with_suffix('.a')}")
     part = runnable(bundle, keeps_goldens=keeps_goldens)
     size = sum(map(len, part.chunks))
@@ -53,9 +58,8 @@ def export_library(bundle: Bundle, out: Path, arch: str, *, keeps_goldens: bool 
         )
     name = identifier(out.stem.removeprefix("lib"))
     data = f"{name}_bundle"
-    archive = list(
-        _archive(f"{name}.o", list(_object(data, part.chunks, size, MACHINES[arch])), [data, f"{data}_bytes"])
-    )
+    made = _coff_object(data, part.chunks, size) if arch == WINDOWS else _object(data, part.chunks, size, MACHINES[arch])
+    archive = list(_archive(f"{name}.o", list(made), [data, f"{data}_bytes"]))
     replace_file(out, archive)
     replace_file(out.with_suffix(".h"), [_header(name, bundle.manifest).encode()])
     return Exported(sum(map(len, archive)), size, hinted(part.left_out))
@@ -134,6 +138,19 @@ def _object(symbol: str, chunks: Sequence[Buffer], size: int, machine: int) -> I
     for section, (kind, flags, offset, length, link, info, alignment, entry, *_) in zip(_SECTIONS, rows, strict=True):
         place = section_names.index(section.encode() + b"\0") if section else 0
         yield struct.pack("<IIQQQQIIQQ", place, kind, flags, 0, offset, length, link, info, alignment, entry)
+
+
+def _coff_object(symbol: str, chunks: Sequence[Buffer], size: int) -> Iterator[Buffer]:
+    """Yields the same as an object of Windows."""
+    names = f"{symbol}\0{symbol}_bytes\0".encode()
+    data_at, data_bytes = _COFF_HEAD_BYTES + _COFF_SECTION_BYTES, ALIGNMENT + size
+    yield struct.pack("<HHIIIHH", _COFF_X86_64, 1, 0, data_at + data_bytes, 2, 0, 0)
+    yield struct.pack("<8sIIIIIIHHI", b".rdata", 0, 0, data_bytes, data_at, 0, 0, 0, 0, _COFF_READ_ONLY_LINES)
+    yield struct.pack("<Q", size) + bytes(ALIGNMENT - 8)
+    yield from chunks
+    for place, value in ((4, ALIGNMENT), (4 + len(symbol) + 1, 0)):
+        yield struct.pack("<IIIhHBB", 0, place, value, 1, 0, _COFF_EXTERNAL, 0)
+    yield struct.pack("<I", 4 + len(names)) + names
 
 
 def _archive(member: str, data: Sequence[Buffer], symbols: Sequence[str]) -> Iterator[Buffer]:

@@ -23,6 +23,8 @@ from nndeploy.plugin.registry import backends_in_order
 from nndeploy.values.types import MapType, SequenceType, TensorType
 
 MARK = b"nndeploy-export1"
+WINDOWS = "x86_64-windows"
+"""The architecture of Windows; that of others is Linux's."""
 PAGE_BYTES = 4096
 DTYPES = ("float32", "int32", "int64", "bool", "uint8", "int8", "float16", "float64", "string")
 """Element types that the runner reads and writes."""
@@ -71,8 +73,9 @@ def export_program(
     path = runner or part.backend.runner(arch, part.metadata)
     with open_regular(path) as file:
         program = file.read()
-    if not program.startswith(b"\x7fELF"):
-        raise InputError("is no program for Linux", where=str(path), hint="--runner names an nndeploy-run")
+    begin, system = (b"MZ", "Windows") if arch == WINDOWS else (b"\x7fELF", "Linux")
+    if not program.startswith(begin):
+        raise InputError(f"is no program for {system}", where=str(path), hint="--runner names an nndeploy-run")
     size = sum(map(len, part.chunks))
     replace_file(out, _program(program, part.chunks, size), is_program=True)
     return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, hinted(part.left_out))

@@ -214,9 +214,9 @@ static int nnd_run_plan(nnd_call *call, struct nnd_session *session, const struc
     run->outputs[plan->num_outputs] = run->moved;
   }
   struct nnd_kernel_call kernel = {run->inputs, run->outputs, call->work, call->work + arena, scratch, NULL, {0}, NULL};
-  void *pool = session->pool && !pthread_mutex_trylock(&session->pool_lock) ? session->pool : NULL;
+  void *pool = session->pool && !atomic_flag_test_and_set(&session->pool_is_taken) ? session->pool : NULL;
   const int has_fault = session->kernels->run(kept->table, &kernel, pool);
-  if (pool) pthread_mutex_unlock(&session->pool_lock);
+  if (pool) atomic_flag_clear(&session->pool_is_taken);
   for (int i = 0; !has_fault && i < plan->num_grown; i++)
     nnd_close_ranks(&call->places[plan->outputs[plan->grown[i].output].value], plan->grown[i].axis, run->lengths[i]);
   if (!has_fault) return 1;

@@ -55,6 +55,9 @@ void nnd_pages_free(void *pages, int64_t bytes);
 /* Memory for values that begins at a cache line; much of it lies in huge pages, which kernels fill sooner. */
 void *nnd_work_take(int64_t bytes);
 void nnd_work_free(void *memory, int64_t bytes);
+/* Memory that begins at a cache line. */
+void *nnd_lines_take(int64_t bytes);
+void nnd_lines_free(void *memory);
 int nnd_num_processors(void);
 int64_t nnd_second_cache_bytes(void); /* 0 where the system does not say */
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All that the runtime asks of the system: files, pages, processors.
+ * What the runtime asks of Linux and macOS alike: files and pages.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,46 +67,27 @@ static int64_t nnd_in_huge_pages(int64_t bytes) { return (bytes + NND_HUGE_PAGE 
 
 void *nnd_work_take(int64_t bytes) {
   const int64_t size = nnd_in_huge_pages(bytes);
-  if (bytes < NND_HUGE_PAGE) return aligned_alloc(NND_LINE, (size_t)(bytes + NND_LINE - 1) / NND_LINE * NND_LINE);
+  if (bytes < NND_HUGE_PAGE) return nnd_lines_take(bytes);
   char *pages = mmap(NULL, (size_t)(size + NND_HUGE_PAGE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return NULL;
   const int64_t before = -(int64_t)(intptr_t)pages & (NND_HUGE_PAGE - 1); /* up to where a huge page may begin */
   if (before) munmap(pages, (size_t)before);
   munmap(pages + before + size, (size_t)(NND_HUGE_PAGE - before));
+#ifdef MADV_HUGEPAGE
   madvise(pages + before, (size_t)size, MADV_HUGEPAGE);
+#endif
   return pages + before;
 }
 
 void nnd_work_free(void *memory, int64_t bytes) {
   if (bytes < NND_HUGE_PAGE)
-    free(memory);
+    nnd_lines_free(memory);
   else
     munmap(memory, (size_t)nnd_in_huge_pages(bytes));
 }
 
-int nnd_num_processors(void) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set)) return 1;
-  const int count = CPU_COUNT(&set);
-  return count > 0 ? count : 1;
+void *nnd_lines_take(int64_t bytes) {
+  return bytes < 0 ? NULL : aligned_alloc(NND_LINE, (size_t)(bytes / NND_LINE + 1) * NND_LINE);
 }
 
-int64_t nnd_second_cache_bytes(void) {
-  for (int index = 0; index < 8; index++) {
-    char path[80], level = 0, unit = 0;
-    long long size = 0;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
-    FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    const int is_second = fscanf(file, "%c", &level) == 1 && level == '2';
-    fclose(file);
-    if (!is_second) continue;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
-    if (!(file = fopen(path, "re"))) return 0;
-    const int count = fscanf(file, "%lld%c", &size, &unit);
-    fclose(file);
-    if (count < 1 || size <= 0) return 0;
-    return size << (count == 2 && unit == 'K' ? 10 : count == 2 && unit == 'M' ? 20 : 0);
-  }
-  return 0;
-}
+void nnd_lines_free(void *memory) { free(memory); }

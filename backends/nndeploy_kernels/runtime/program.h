@@ -5,7 +5,7 @@
 #ifndef NND_RUNTIME_PROGRAM_H
 #define NND_RUNTIME_PROGRAM_H
 
-#include <pthread.h>
+#include <stdatomic.h>
 
 #include "runtime/bundle.h"
 #include "runtime/kernels.h"
@@ -66,7 +66,7 @@ struct nnd_session {
   struct nnd_text id, variant;
   const struct nnd_kernels *kernels;
   void *pool; /* for one call at a time: whoever finds it taken works alone */
-  pthread_mutex_t pool_lock;
+  atomic_flag pool_is_taken;
   int threads;
   const struct nnd_json **documents; /* of the plans, while the course is read */
   int scopes[NND_MOST_SCOPES];       /* that are open then, the innermost last: a branch has one of its own */

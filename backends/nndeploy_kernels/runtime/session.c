@@ -102,7 +102,7 @@ int nnd_session_open(struct nnd_session *session, struct nnd_program *program, c
   const struct nnd_json *name = nnd_json_of_kind(nnd_json_member(variant, "id"), NND_STRING);
   session->id = id ? id->text : (struct nnd_text){"", 0};
   session->variant = name ? name->text : (struct nnd_text){"", 0};
-  pthread_mutex_init(&session->pool_lock, NULL);
+  atomic_flag_clear(&session->pool_is_taken);
   session->threads = threads;
   if (!variant)
     return nnd_fail_with(error, NND_UNAVAILABLE,
@@ -119,5 +119,4 @@ void nnd_session_close(struct nnd_session *session) {
   for (int i = 0; session->plans && i < session->num_plans; i++)
     if (session->plans[i].model) session->kernels->model_close(session->plans[i].model);
   nnd_pages_free(session->weights, session->weights_bytes + 1);
-  pthread_mutex_destroy(&session->pool_lock);
 }

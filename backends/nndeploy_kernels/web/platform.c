@@ -28,15 +28,19 @@ void *nnd_pages_take(int64_t bytes) {
 
 void nnd_pages_free(void *pages, int64_t bytes) { nnd_work_free(pages, bytes); }
 
-void *nnd_work_take(int64_t bytes) {
+void *nnd_work_take(int64_t bytes) { return nnd_lines_take(bytes); }
+
+void nnd_work_free(void *memory, int64_t bytes) {
+  (void)bytes;
+  nnd_lines_free(memory);
+}
+
+void *nnd_lines_take(int64_t bytes) {
   if (bytes < 0 || bytes > PTRDIFF_MAX - NND_LINE) return NULL;
   return aligned_alloc(NND_LINE, (size_t)(bytes + NND_LINE) / NND_LINE * NND_LINE);
 }
 
-void nnd_work_free(void *memory, int64_t bytes) {
-  (void)bytes;
-  free(memory);
-}
+void nnd_lines_free(void *memory) { free(memory); }
 
 int nnd_num_processors(void) { return 1; }
 

@@ -19,6 +19,7 @@ EXAMPLES = """\b
 Examples:
   nndeploy export digits.nnd -o digits
   nndeploy export digits.nnd -o digits-arm --for aarch64
+  nndeploy export digits.nnd -o digits.exe --for windows
   nndeploy export digits.nnd -o digits.a --library
   nndeploy export digits.nnd -o digits.mjs --for wasm
   nndeploy export digits.nnd -o digits.html --for html
@@ -26,7 +27,7 @@ Examples:
 
 
 class Form(click.Choice):  # type: ignore[type-arg] # generic in click 8.3 and later alone
-    """What is written: a web form, or for an architecture, by what `uname -m` says or by what others call it."""
+    """What is written: a web form, for Windows, or for an architecture of Linux, by any of its names."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Returns the form's name; of an architecture what `uname -m` says."""
@@ -39,9 +40,9 @@ class Form(click.Choice):  # type: ignore[type-arg] # generic in click 8.3 and l
 @BUNDLE
 @click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="FILE", help="File to write.")
 @click.option(
-    "--for", "arch", type=Form(["x86_64", "aarch64", "wasm", "html"]),
-    help="A program for Linux on an architecture (default: this machine's), an ES module for Node and browsers (wasm), "
-    "or a page that runs it offline (html).",
+    "--for", "arch", type=Form(["x86_64", "aarch64", "windows", "wasm", "html"]),
+    help="A program for Linux on an architecture (default: this machine's) or for Windows on x86-64 (windows), an ES "
+    "module for Node and browsers (wasm), or a page that runs it offline (html).",
 )  # fmt: skip
 @click.option(
     "--runner", type=ANY_FILE, metavar="FILE",
@@ -65,7 +66,7 @@ def export(
     """
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.runtime.exported_library import export_library
-    from nndeploy.runtime.exported_program import export_program
+    from nndeploy.runtime.exported_program import WINDOWS, export_program
     from nndeploy.runtime.exported_web import export_module, export_page
     from nndeploy.values.amounts import size_text
 
@@ -76,14 +77,15 @@ def export(
         raise UsageError(f"{given} cannot be used with --for {arch}")
     if library and runner is not None:
         raise UsageError("--runner cannot be used with --library")
+    built_for = WINDOWS if arch == "windows" else arch
     with open_bundle(bundle) as opened:
         if arch in web:
             written = web[arch](opened, output)
         elif library:
-            written = export_library(opened, output, arch, keeps_goldens=keeps_goldens)
+            written = export_library(opened, output, built_for, keeps_goldens=keeps_goldens)
         else:
             path = None if runner is None else Path(runner)
-            written = export_program(opened, output, arch, path, keeps_goldens=keeps_goldens)
+            written = export_program(opened, output, built_for, path, keeps_goldens=keeps_goldens)
     effect_is_made()
     if as_json:
         print_json({"program": str(output), "architecture": arch, **asdict(written)})

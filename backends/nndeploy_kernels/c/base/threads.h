@@ -138,14 +138,14 @@ static void nnd_pool_stop(struct nnd_pool *pool) {
   free(pool->worker);
   free(pool->finished);
   free(pool->claimed);
-  free(pool);
+  nnd_lines_free(pool);
 }
 
 /* Returns a pool of `workers`, the caller being one of them, for programs of `steps` steps; null where the system
  * gives no memory or threads. */
 static struct nnd_pool *nnd_pool_start(int workers, int steps) {
   if (workers < 2 || workers > NND_MOST_THREADS) return NULL;
-  struct nnd_pool *pool = aligned_alloc(64, sizeof *pool);
+  struct nnd_pool *pool = nnd_lines_take(sizeof *pool);
   if (!pool) return NULL;
   memset((void *)pool, 0, sizeof *pool);
   pool->gate = NND_CLOSED;

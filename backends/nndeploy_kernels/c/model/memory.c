@@ -33,12 +33,14 @@ void *nnd_memory_take(struct nnd_memory *memory, nnd_size num_bytes) {
     region = malloc(sizeof *region);
     if (!region) return NULL;
     *region = (struct nnd_region){.next = memory->regions, .size = size, .is_huge = is_huge};
-    if (is_huge ? !nnd_pages_take(&region->pages, size)
-                : posix_memalign((void **)&region->data, NND_ALIGNMENT, (size_t)nnd_max(1, size))) {
+    if (!is_huge)
+      region->data = nnd_lines_take((size_t)nnd_max(1, size));
+    else if (nnd_pages_take(&region->pages, size))
+      region->data = region->pages.data;
+    if (!region->data) {
       free(region);
       return NULL;
     }
-    if (is_huge) region->data = region->pages.data;
     memory->regions = region;
     memory->total += size;
   }
@@ -55,7 +57,7 @@ void nnd_memory_free(struct nnd_memory *memory) {
     if (region->is_huge)
       nnd_pages_free(&region->pages);
     else
-      free(region->data);
+      nnd_lines_free(region->data);
     free(region);
   }
   memory->total = 0;

@@ -23,7 +23,7 @@ struct nnd_file {
 struct nnd_array {
   nnd_tensor tensor; /* its shape is `shape` */
   int64_t shape[NND_MAX_RANK];
-  void *data; /* of malloc, null where nothing was read */
+  void *data; /* of nnd_lines_take, null where nothing was read */
 };
 
 int nnd_file_read(const char *path, struct nnd_file *file, nnd_error *error); /* "-": standard input */

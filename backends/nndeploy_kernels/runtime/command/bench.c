@@ -5,12 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <time.h>
 
 #include "runtime/call.h"
 #include "runtime/command/command.h"
 #include "runtime/command/numbers.h"
+#include "runtime/command/system.h"
 
 #define NND_MOST_TIMES ((size_t)1 << 20)
 
@@ -20,12 +19,6 @@ struct nnd_times {
   size_t count;
   double seconds;
 };
-
-static int64_t nnd_nanoseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 double nnd_seconds(void) { return (double)nnd_nanoseconds() * 1e-9; }
 
@@ -55,23 +48,6 @@ static int nnd_measure(nnd_call *call, double seconds, struct nnd_times *times, 
 /* Returns the smallest duration that so many of 100 calls did not exceed, in milliseconds. */
 static double nnd_percentile(const struct nnd_times *times, size_t percent) {
   return (double)times->sorted[(percent * times->count + 99) / 100 - 1] / 1e6;
-}
-
-/* Returns what the processor calls itself, its architecture where it does not say. */
-static void nnd_cpu_name(char *name, size_t room) {
-  FILE *file = fopen("/proc/cpuinfo", "re");
-  char line[512];
-  struct utsname system;
-  snprintf(name, room, "%s", uname(&system) ? "" : system.machine);
-  while (file && fgets(line, sizeof line, file)) {
-    char *begin = strncmp(line, "model name", 10) ? NULL : strchr(line, ':');
-    if (!begin) continue;
-    begin += 1 + strspn(begin + 1, " \t");
-    begin[strcspn(begin, "\n")] = 0;
-    snprintf(name, room, "%s", begin);
-    break;
-  }
-  if (file) fclose(file);
 }
 
 static int nnd_by_name(const void *a, const void *b) {

@@ -5,28 +5,28 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "runtime/bundle.h"
 #include "runtime/command/array.h"
 #include "runtime/command/command.h"
+#include "runtime/command/system.h"
 
 /* Returns all that a file or a pipe holds; null and the error where it cannot be read. "-" is standard input. */
 static char *nnd_whole_file(const char *path, int64_t *size, nnd_error *error) {
   const int is_standard = !strcmp(path, "-");
-  FILE *file = is_standard ? stdin : fopen(path, "rbe");
-  struct stat about;
+  FILE *file = is_standard ? stdin : nnd_file_open(path);
+  const int64_t expected = file ? nnd_file_size(file) : -1;
   char *data = NULL;
   int64_t room = 0;
   *size = 0;
-  if (!file || fstat(fileno(file), &about) || S_ISDIR(about.st_mode)) {
+  if (expected < 0) {
     nnd_fail(error, NND_NO_INPUT, path, file ? "a folder, not a file" : strerror(errno));
     if (file && !is_standard) fclose(file);
     return NULL;
   }
   for (;;) {
     if (*size == room) {
-      room = room ? 2 * room : about.st_size + 4096;
+      room = room ? 2 * room : expected + 4096;
       char *larger = realloc(data, (size_t)room);
       if (!larger) break;
       data = larger;
@@ -64,7 +64,7 @@ int nnd_raw_read(const struct nnd_file *file, const nnd_info *input, struct nnd_
   if (each <= 0 || file->size % each || (num_open ? file->size == 0 : file->size != each))
     return nnd_fail(error, NND_BAD_DATA, file->path, "it has not as many bytes as the input");
   if (num_open) array->shape[open] = file->size / each;
-  array->data = aligned_alloc(64, (size_t)(file->size / 64 + 1) * 64);
+  array->data = nnd_lines_take(file->size);
   if (!array->data) return nnd_fail(error, NND_NO_MEMORY, file->path, "no memory for it");
   memcpy(array->data, file->bytes, (size_t)file->size);
   array->tensor = (nnd_tensor){input->dtype, input->rank, array->shape, array->data};

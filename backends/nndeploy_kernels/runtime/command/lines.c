@@ -9,6 +9,7 @@
 
 #include "runtime/command/array.h"
 #include "runtime/command/command.h"
+#include "runtime/command/system.h"
 #include "runtime/program.h"
 
 /* A run over the lines of a file: how many items there were, and how the last that failed did. */
@@ -75,7 +76,7 @@ int nnd_write_line(const struct nnd_work *work, const nnd_call *call, FILE *to, 
 }
 
 FILE *nnd_open_output(const char *output, nnd_error *error) {
-  FILE *to = strcmp(output, "-") ? fopen(output, "we") : stdout;
+  FILE *to = strcmp(output, "-") ? nnd_file_create(output) : stdout;
   if (!to) nnd_fail(error, NND_CANNOT_CREATE, output, strerror(errno));
   return to;
 }
@@ -105,7 +106,7 @@ static int nnd_renew_call(struct nnd_lines *lines, nnd_error *error) {
   int is_full = lines->call != NULL;
   for (int i = 0; i < count; i++) {
     is_full = is_full && lines->arrays[i].data;
-    free(lines->arrays[i].data);
+    nnd_lines_free(lines->arrays[i].data);
     lines->arrays[i].data = NULL;
   }
   if (is_full) return 1;
@@ -124,7 +125,7 @@ static int nnd_run_text(struct nnd_lines *lines, const char *text, int64_t size)
   const int is_right = object && nnd_run_line(lines, object, &error);
   const int is_told = nnd_tell_item(lines, is_right, &error);
   if (!is_right) { /* with no value left, the next gets a new call */
-    for (int i = 0; i < nnd_num_inputs(lines->work->program); i++) free(lines->arrays[i].data);
+    for (int i = 0; i < nnd_num_inputs(lines->work->program); i++) nnd_lines_free(lines->arrays[i].data);
     memset(lines->arrays, 0, (size_t)nnd_num_inputs(lines->work->program) * sizeof *lines->arrays);
   }
   nnd_arena_free(&arena);
@@ -134,9 +135,9 @@ static int nnd_run_text(struct nnd_lines *lines, const char *text, int64_t size)
 static int nnd_run_each_line(struct nnd_lines *lines, FILE *from) {
   char *line = NULL;
   size_t room = 0;
-  ssize_t size;
+  int64_t size;
   int is_right = 1;
-  while (is_right && (size = getline(&line, &room, from)) >= 0) {
+  while (is_right && (size = nnd_line_read(&line, &room, from)) >= 0) {
     lines->number++;
     if ((size_t)size > strspn(line, " \t\r\n")) is_right = nnd_run_text(lines, line, size);
   }
@@ -169,7 +170,7 @@ int nnd_run_lines(struct nnd_work *work, FILE *from, const char *origin, nnd_err
   int is_right = lines.arrays && (lines.to || !output);
   if (!lines.arrays) nnd_fail(error, NND_NO_MEMORY, origin, "no memory for its values");
   if (is_right && !(is_right = nnd_run_each_line(&lines, from))) *error = lines.last;
-  for (int i = 0; lines.arrays && i < num_inputs; i++) free(lines.arrays[i].data);
+  for (int i = 0; lines.arrays && i < num_inputs; i++) nnd_lines_free(lines.arrays[i].data);
   free(lines.arrays);
   nnd_call_free(lines.call);
   is_right = (!lines.to || nnd_close_output(lines.to, output, error)) && is_right;

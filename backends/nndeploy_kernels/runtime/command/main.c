@@ -7,6 +7,7 @@
 
 #include "runtime/command/appended.h"
 #include "runtime/command/command.h"
+#include "runtime/command/system.h"
 
 /* Opens the bundle behind the program, or the one that was named. */
 static int nnd_open_bundle(struct nnd_work *work, const struct nnd_appended *appended, nnd_error *error) {
@@ -31,12 +32,13 @@ static const char *nnd_command_of(const struct nnd_arguments *said) {
 }
 
 int main(int count, char **words) {
+  nnd_process_begin(&count, &words);
   struct nnd_arguments said = {0};
   nnd_error error = {0, ""};
   struct nnd_appended appended = {0};
   const enum nnd_behind behind = nnd_appended_here(&appended);
   const int is_whole = behind == NND_BUNDLE_BEHIND;
-  const char *name = strrchr(words[0], '/') ? strrchr(words[0], '/') + 1 : words[0];
+  const char *name = nnd_base_name(words[0]);
   if (count == 2 && (!strcmp(words[1], "--help") || !strcmp(words[1], "-h")))
     return printf(nnd_help, name, is_whole ? "" : " BUNDLE"), 0;
   int is_right = nnd_read_arguments(count - 1, words + 1, &said, &error);

@@ -7,6 +7,7 @@
 #include "runtime/bundle.h"
 #include "runtime/command/array.h"
 #include "runtime/command/command.h"
+#include "runtime/command/system.h"
 #include "runtime/utf8.h"
 
 #define NND_MOST_HEADER 65536
@@ -54,7 +55,7 @@ static const char *nnd_read_header(const char *header, struct nnd_array *array, 
 /* Makes texts of `width` characters each, UTF-32 with zeros behind. Returns them with their memory, null where they are
  * none, or there is no memory. */
 static void *nnd_texts_of(const char *from, int64_t count, int64_t width) {
-  const char **texts = malloc((size_t)count * (sizeof *texts + (size_t)width * 4 + 1) + 1);
+  const char **texts = nnd_lines_take(count * ((int64_t)sizeof *texts + width * 4 + 1));
   char *to = (char *)(texts + count);
   for (int64_t i = 0; texts && i < count; i++, *to++ = 0) {
     int64_t used = width;
@@ -66,7 +67,7 @@ static void *nnd_texts_of(const char *from, int64_t count, int64_t width) {
       memcpy(&character, text + j * 4, 4);
       const int size = character ? nnd_utf8_put(character, to) : 0;
       if (!size) {
-        free(texts);
+        nnd_lines_free(texts);
         return NULL;
       }
       to += size;
@@ -97,7 +98,7 @@ int nnd_npy_read(const struct nnd_file *file, struct nnd_array *array, nnd_error
       array->data = nnd_texts_of(data, count, width);
       if (!array->data) why = "texts that are no Unicode, or hold a zero";
     } else if (!*why) {
-      array->data = aligned_alloc(64, (size_t)(bytes / 64 + 1) * 64);
+      array->data = nnd_lines_take(bytes);
       if (array->data) memcpy(array->data, data, (size_t)bytes);
     }
     array->tensor.data = array->data;
@@ -153,7 +154,7 @@ int nnd_npy_write(const char *path, const nnd_tensor *tensor, nnd_error *error) 
   while ((10 + used + 1) % 64) header[used++] = ' ';
   header[used++] = '\n';
   const size_t bytes = (size_t)(count * item);
-  FILE *file = fopen(path, "wbe");
+  FILE *file = nnd_file_create(path);
   const char begin[] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, (char)(used & 255), (char)(used >> 8)};
   int is_written = file && fwrite(begin, sizeof begin, 1, file) == 1 && fwrite(header, (size_t)used, 1, file) == 1 &&
                    (!bytes || fwrite(characters ? characters : tensor->data, bytes, 1, file) == 1);

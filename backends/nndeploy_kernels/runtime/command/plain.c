@@ -108,7 +108,7 @@ int nnd_array_from_json(const struct nnd_json *from, const nnd_info *input, stru
   }
   array->tensor = (nnd_tensor){input->dtype, rank, array->shape, NULL};
   const int64_t bytes = nnd_bytes_in(input->dtype, rank, array->shape);
-  array->data = bytes < 0 ? NULL : aligned_alloc(64, (size_t)(bytes / 64 + 1) * 64);
+  array->data = nnd_lines_take(bytes);
   if (!array->data) return nnd_fail(error, NND_NO_MEMORY, input->name, "no memory for it");
   array->tensor.data = array->data;
   return nnd_fill_axis(&to, from, 0, error);

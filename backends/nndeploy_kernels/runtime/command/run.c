@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "runtime/command/array.h"
 #include "runtime/command/command.h"
 #include "runtime/command/numbers.h"
+#include "runtime/command/system.h"
 #include "runtime/program.h"
 
 #define NND_MOST_SHOWN 16
@@ -61,7 +61,7 @@ static int nnd_give(const nnd_program *program, nnd_call *call, const char *what
   struct nnd_file file;
   char name[300];
   if (!mark && (nnd_give_json(program, call, what, array, arena, error) || error->code)) return !error->code;
-  if (mark && mark - what >= (long)sizeof name) return nnd_usage(error, "no input has this name: ", what);
+  if (mark && mark - what >= (ptrdiff_t)sizeof name) return nnd_usage(error, "no input has this name: ", what);
   if (!nnd_file_read(mark ? mark + 2 : what, &file, error)) return 0;
   const int is_for_image = !mark && nnd_image(program) && nnd_is_image(&file);
   const char *only = is_for_image              ? nnd_image(program)->input
@@ -79,7 +79,7 @@ static int nnd_give(const nnd_program *program, nnd_call *call, const char *what
 static int nnd_write_maps(const char *path, const nnd_tensor *value, const nnd_tensor *keys, nnd_error *error) {
   struct nnd_answer answer = {0};
   nnd_answer_tensor(&answer, NULL, value, keys);
-  FILE *file = answer.is_lost ? NULL : fopen(path, "we");
+  FILE *file = answer.is_lost ? NULL : nnd_file_create(path);
   int is_right = file || nnd_fail(error, NND_CANNOT_CREATE, path, answer.is_lost ? "no memory" : strerror(errno));
   if (file) {
     is_right = fwrite(answer.text, 1, answer.size, file) == answer.size && fputc('\n', file) != EOF;
@@ -100,7 +100,7 @@ static int nnd_write_output(const char *folder, const char *name, const nnd_tens
                         ? *c
                         : '_';
   plain[used] = 0;
-  if (mkdir(folder, 0777) && errno != EEXIST) return nnd_fail(error, NND_CANNOT_CREATE, folder, strerror(errno));
+  if (!nnd_folder_make(folder)) return nnd_fail(error, NND_CANNOT_CREATE, folder, strerror(errno));
   if (snprintf(path, sizeof path, "%s/%s.%s", folder, plain, keys ? "json" : "npy") >= (int)sizeof path)
     return nnd_fail(error, NND_IO, folder, "the path is too long");
   return keys ? nnd_write_maps(path, value, keys, error) : nnd_npy_write(path, value, error);
@@ -245,7 +245,7 @@ static int nnd_run_once(struct nnd_work *work, nnd_call *call, double began, nnd
 /* Opens what holds JSON lines: FILE.jsonl, or standard input that does not begin like an array. */
 static FILE *nnd_open_lines(const struct nnd_arguments *said) {
   const char *path = said->num_inputs == 1 ? said->inputs[0] : "";
-  if (nnd_ends_with(path, ".jsonl") && !strstr(path, "=@")) return fopen(path, "re");
+  if (nnd_ends_with(path, ".jsonl") && !strstr(path, "=@")) return nnd_file_open(path);
   if (strcmp(path, "-")) return NULL;
   const int first = getc(stdin);
   ungetc(first, stdin);
@@ -266,7 +266,7 @@ static int nnd_run_values(struct nnd_work *work, nnd_error *error) {
   is_right = is_right && nnd_run_once(work, call, began, error) &&
              (said->bench_seconds == 0 || nnd_run_bench(work, call, error));
   nnd_call_free(call);
-  for (int i = 0; arrays && i < said->num_inputs; i++) free(arrays[i].data);
+  for (int i = 0; arrays && i < said->num_inputs; i++) nnd_lines_free(arrays[i].data);
   free(arrays);
   nnd_arena_free(&arena);
   return is_right;

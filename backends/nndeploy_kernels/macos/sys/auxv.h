@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the kernels ask Linux about an ARM processor: each of Apple's that runs macOS has products of bytes.
+ */
+#ifndef NND_MACOS_AUXV_H
+#define NND_MACOS_AUXV_H
+
+#define AT_HWCAP 16
+
+static inline unsigned long getauxval(unsigned long what) { return what == AT_HWCAP ? 1ul << 20 : 0; }
+
+#endif
