@@ -61,6 +61,7 @@ class Additions(BuildHookInterface):  # type: ignore[type-arg] # generic for its
         sys.path.insert(0, str(Path(self.root, "backends")))
         from nndeploy_kernels.build import LIBRARIES, build_all, main
         from nndeploy_kernels.build_runtime import build_runner
+        from nndeploy_kernels.build_systems import WINDOWS, build_system_runner
         from nndeploy_kernels.build_web import build_package
         from nndeploy_kernels.levels import GLIBC, LEVELS
 
@@ -74,6 +75,8 @@ class Additions(BuildHookInterface):  # type: ignore[type-arg] # generic for its
             main(["here"])
             return
         libraries = [*build_all(arch), build_runner(arch), *build_package()]
+        if WINDOWS.arch.startswith(arch):
+            libraries.append(build_system_runner(WINDOWS))
         build_data["force_include"] |= {
             str(path): f"nndeploy_kernels/lib/{path.relative_to(LIBRARIES)}" for path in libraries
         }

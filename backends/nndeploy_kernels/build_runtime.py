@@ -127,8 +127,8 @@ def made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) -
 
 def main(architectures: Sequence[str]) -> None:
     """Builds the runtime of architectures, of this machine's where none is named."""
-    from nndeploy_kernels.build_web import build_package
     from nndeploy_kernels.build_systems import SYSTEMS, build_system_runner, build_windows_library
+    from nndeploy_kernels.build_web import build_package
 
     systems = {system.arch: system for system in SYSTEMS}
     known = sorted({level.arch for level in LEVELS} | {WEB_ARCH, *systems})

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nndeploy_kernels.build import FLAGS, LIBRARIES, SOURCES, compiled, units
+from nndeploy_kernels.build import FLAGS, LIBRARIES, compiled, units
 from nndeploy_kernels.build_runtime import RUNTIME, made, short_name
 from nndeploy_kernels.levels import LEVELS, WINDOWS_ARCH, Level, runner
 from nndeploy_kernels.symbol_names import renamed
@@ -40,7 +40,8 @@ class System(NamedTuple):
 _LINUX_ALONE = ("platform_linux.c", "command/system_linux.c")
 WINDOWS = System(
     WINDOWS_ARCH, "x86_64-windows-gnu", "windows", (*_LINUX_ALONE, "platform.c", "command/system.c"),
-    tuple(flag for flag in FLAGS if flag not in ("-fPIC", "-pthread")), ("-lapi-ms-win-core-synch-l1-2-0", "-Wl,/Brepro"),
+    tuple(flag for flag in FLAGS if flag not in ("-fPIC", "-pthread")),
+    ("-lapi-ms-win-core-synch-l1-2-0", "-Wl,/Brepro"),  # the second: a hash in the place of the time
 )  # fmt: skip
 _MACOS = ("macos", _LINUX_ALONE, (*FLAGS, "-isystem", "../macos"))
 SYSTEMS = (

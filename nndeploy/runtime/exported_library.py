@@ -6,8 +6,8 @@
 Comes in: an open bundle. Goes out: two files. Laws: as of `exported_program`; neither a compiler nor a linker is
 needed, and the same bundle gives the same bytes.
 
-Sources: System V ABI, ELF-64 object files (gABI 4.1, chapter 4); PE Format, COFF object files, for Windows; the archives
-of GNU ar, whose first member is an index.
+Sources: System V ABI, ELF-64 object files (gABI 4.1, chapter 4); PE Format, COFF object files, for Windows; the
+archives of GNU ar, whose first member is an index.
 """
 
 import re
@@ -58,7 +58,9 @@ def export_library(bundle: Bundle, out: Path, arch: str, *, keeps_goldens: bool 
         )
     name = identifier(out.stem.removeprefix("lib"))
     data = f"{name}_bundle"
-    made = _coff_object(data, part.chunks, size) if arch == WINDOWS else _object(data, part.chunks, size, MACHINES[arch])
+    made = (
+        _coff_object(data, part.chunks, size) if arch == WINDOWS else _object(data, part.chunks, size, MACHINES[arch])
+    )
     archive = list(_archive(f"{name}.o", list(made), [data, f"{data}_bytes"]))
     replace_file(out, archive)
     replace_file(out.with_suffix(".h"), [_header(name, bundle.manifest).encode()])

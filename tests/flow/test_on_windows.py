@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nndeploy_kernels import build_systems
-from nndeploy_kernels.build import level_here, zig
+from nndeploy_kernels.build import level_here
 from nndeploy_kernels.build_runtime import RUNTIME
 from test_without_python import REPEATED, SEVERAL, assert_same_bits, by_python, model_of
 
@@ -135,9 +136,7 @@ def test_a_program_verifies_its_results(wine, windows_digits) -> None:
         (["-i", "image.npy", "-o", f"{STRANGE}.jsonl"], 0), (["-i", "image.npy", "--json"], 0),
     ],
 )  # fmt: skip
-def test_a_program_ends_as_the_one_for_linux(
-    wine, windows_digits, digits, nndeploy_command, here, words, code
-) -> None:
+def test_a_program_ends_as_the_one_for_linux(wine, windows_digits, digits, nndeploy_command, here, words, code) -> None:
     np.save("image.npy", np.zeros((1, 1, 8, 8), np.float32))
     np.save("large.npy", np.zeros((1, 1, 9, 8), np.float32))
     (here / "text.npy").write_text("no array")
@@ -145,7 +144,9 @@ def test_a_program_ends_as_the_one_for_linux(
     assert nndeploy_command("export", digits, "-o", "digits").returncode == 0
     on_linux = subprocess.run([here / "digits", *words], capture_output=True, check=False)
     assert done.returncode == on_linux.returncode == code, done.stderr
-    assert done.stderr.replace(b"digits.exe", b"digits") == on_linux.stderr
+    assert len(done.stderr.splitlines()) == (code != 0)
+    if code in (2, 65):  # of others the reason is the system's
+        assert done.stderr.replace(b"digits.exe", b"digits") == on_linux.stderr
 
 
 @pytest.mark.parametrize(
@@ -186,8 +187,9 @@ def test_a_program_of_ones_own_takes_the_dll_with_a_bundle_inside(wine, nndeploy
     assert nndeploy_command("export", digits, "-o", "digits.lib", "--library", "--for", "windows").returncode == 0
     shutil.copyfile(library, here / library.name)
     source = ROOT / "examples" / "c" / "embedded_digits.c"
-    flags = ["-target", build_systems.WINDOWS.target, "-I", str(RUNTIME), "-I", str(here)]
-    zig("cc", [*flags, str(source), str(here / "digits.lib"), str(imports), "-o", str(here / "inside.exe")])
+    flags = ["-target", build_systems.WINDOWS.target, "-O2", "-s", "-fno-sanitize=all", "-I", str(RUNTIME), "-I", "."]
+    command = [sys.executable, "-m", "ziglang", "cc", *flags, source, "digits.lib", imports, "-o", "inside.exe"]
+    subprocess.run(command, check=True, capture_output=True)
     done = wine(here / "inside.exe")
     assert (done.returncode, done.stderr) == (0, b"")
     image = np.zeros((1, 1, 8, 8), np.float32)

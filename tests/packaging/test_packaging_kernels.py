@@ -25,6 +25,7 @@ from nndeploy_kernels.levels import (
     LEVELS,
     WASM_LEVELS,
     WEB_ARCH,
+    WINDOWS_ARCH,
     driver_stub,
     pace_library,
     runner,
@@ -103,6 +104,7 @@ def test_wheel_holds_the_libraries_of_one_architecture_and_what_loads_them(arch:
     names = set(zipfile.ZipFile(wheels[arch]).namelist())
     libraries = {f"lib/{level.file_name}" for level in LEVELS if level.arch == arch}
     libraries |= {f"lib/{pace_library(arch)}", f"lib/{driver_stub(arch)}", f"lib/{runner(arch)}"}
+    libraries |= {f"lib/{runner(WINDOWS_ARCH)}"} if arch == "x86_64" else set()
     web = [*map(wasm_module, WASM_LEVELS), *build_web.PACKAGE_FILES, build_web.LICENSE.name]
     libraries |= {f"lib/{runner(WEB_ARCH)}/{name}" for name in web}
     package = {name for name in names if name.startswith("nndeploy_kernels/")}

@@ -147,9 +147,10 @@ static int nnd_read_value(const struct nnd_values *in, const struct nnd_json *no
 
 /* Reads the tree of names; returns null and the error. */
 static const struct nnd_json *nnd_tree_of(struct nnd_values *in) {
-  int64_t header_bytes = 0;
-  for (int b = 0; b < 8 && in->size >= 8; b++) header_bytes |= (int64_t)in->data[b] << 8 * b;
-  if (in->size < 8 || header_bytes < 0 || header_bytes > in->size - 8) return NULL;
+  uint64_t said = 0;
+  for (int b = 0; b < 8 && in->size >= 8; b++) said |= (uint64_t)in->data[b] << 8 * b;
+  if (in->size < 8 || said > (uint64_t)in->size - 8) return NULL;
+  const int64_t header_bytes = (int64_t)said;
   in->begin = 8 + header_bytes;
   in->header = nnd_json_parse((const char *)in->data + 8, header_bytes, in->arena, in->error);
   const struct nnd_json *text = nnd_json_member(nnd_json_member(in->header, "__metadata__"), "nndeploy.values.1");
