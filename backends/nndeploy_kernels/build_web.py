@@ -2,10 +2,11 @@
 """Builds the npm package that runs bundles in browsers and Node: `python -m nndeploy_kernels.build_web`.
 
     runtime/*.c and the kernels, with web/platform.c in the place of the system, for each level
-      -> lib/runtime-wasm32/nndeploy-LEVEL.wasm
+      -> lib/runtime-wasm32/nndeploy-LEVEL.wasm, nndeploy-LEVEL-threads.wasm
     web/*, LICENSE -> beside them
 
-Law: as of `nndeploy_kernels.build`, the same sources give the same bytes. A module imports nothing.
+Law: as of `nndeploy_kernels.build`, the same sources give the same bytes. A module imports nothing; that with threads
+imports its memory, and whether it may wait.
 """
 
 import re
@@ -22,6 +23,11 @@ PACKAGE_FILES = ("nndeploy.mjs", "nndeploy.d.ts", "package.json", "README.md")
 LICENSE = SOURCES.parents[2] / "LICENSE"
 TARGET = "wasm32-wasi"
 STACK_BYTES = 1 << 20
+_SHARING = "+atomics+bulk_memory"
+_SHARED = (
+    "-Wl,--import-memory", "-Wl,--shared-memory", f"-Wl,--initial-memory={4 << 20}", f"-Wl,--max-memory={1 << 31}",
+)  # fmt: skip
+"""The memory that nndeploy.mjs makes."""
 _NOT_HERE = ("-fPIC", "-pthread")
 _NAMES = [f"-Dnnd_{name}=nnd_kernel_{name}" for name in ("run", "level")]
 """Names of the kernels that the runtime has too."""
@@ -33,30 +39,33 @@ def build_package() -> list[Path]:
     Raises:
         RuntimeError: as of `build_module`.
     """
-    modules = [build_module(level) for level in WASM_LEVELS]
+    modules = [build_module(level, threads=threads) for level in WASM_LEVELS for threads in (False, True)]
     plain = [*(WEB / name for name in PACKAGE_FILES), LICENSE]
     return [*modules, *(Path(shutil.copyfile(one, LIBRARIES / runner(WEB_ARCH) / one.name)) for one in plain)]
 
 
-def build_module(level: Level) -> Path:
-    """Returns the WebAssembly module of a level, made where it is not up to date.
+def build_module(level: Level, *, threads: bool = False) -> Path:
+    """Returns the WebAssembly module of a level, made where it is not up to date; with `threads` its memory is shared.
 
     Raises:
         RuntimeError: the compiler refuses a source, or kernels and runtime have a name in common.
     """
     usual = [flag for flag in FLAGS if flag not in _NOT_HERE]
-    arguments = ["-target", TARGET, f"-mcpu={level.zig_cpu}", *usual, "-I", ".."]
-    folder = LIBRARIES / "objects" / level.name
+    cpu = f"-mcpu={level.zig_cpu}{_SHARING if threads else ''}"
+    arguments = ["-target", TARGET, cpu, *usual, "-I", ".."]
+    folder = LIBRARIES / "objects" / (f"{level.name}-threads" if threads else level.name)
     kernels = [*arguments, f'-DNND_LEVEL="{level.name}"', *_NAMES]
     table = ("../runtime/level.c", ("-DNND_NAMES_OF_LEVEL", "-DNND_TABLE=nndeploy_kernels_wasm32"))
     objects = [*compiled(units(), kernels, folder), *compiled([table], kernels, folder / "table")]
-    objects += compiled([(name, ()) for name in _runtime_sources()], arguments, folder / "runtime")
+    names = [*_runtime_sources(), *(["../web/threads.c"] if threads else [])]
+    objects += compiled([(name, ()) for name in names], arguments, folder / "runtime")
     exported = ["malloc", "free", *re.findall(r"nnd_\w+", (RUNTIME / "exports.txt").read_text(encoding="ascii"))]
+    exported += ["nnd_web_begin", "nnd_web_work", "__stack_pointer"] if threads else []
     flags = [
-        "-target", TARGET, "-mexec-model=reactor", "-s", "-Wl,--gc-sections",
+        "-target", TARGET, cpu, *(_SHARED if threads else ()), "-mexec-model=reactor", "-s", "-Wl,--gc-sections",
         f"-Wl,-z,stack-size={STACK_BYTES}", *(f"-Wl,--export={name}" for name in exported),
     ]  # fmt: skip
-    return made(LIBRARIES / runner(WEB_ARCH) / wasm_module(level), "cc", flags, objects)
+    return made(LIBRARIES / runner(WEB_ARCH) / wasm_module(level, threads=threads), "cc", flags, objects)
 
 
 def _runtime_sources() -> Sequence[str]:

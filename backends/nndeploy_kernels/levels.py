@@ -85,9 +85,9 @@ WASM_LEVELS = (
 have its instructions."""
 
 
-def wasm_module(level: Level) -> str:
-    """Returns the file name of the WebAssembly module of a level."""
-    return f"nndeploy-{level.name.removeprefix(f'{WEB_ARCH}-')}.wasm"
+def wasm_module(level: Level, *, threads: bool = False) -> str:
+    """Returns the file name of the WebAssembly module of a level; with `threads` of that whose memory is shared."""
+    return f"nndeploy-{level.name.removeprefix(f'{WEB_ARCH}-')}{'-threads' if threads else ''}.wasm"
 
 
 def precisions(arch: str) -> list[str]:

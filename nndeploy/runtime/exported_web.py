@@ -74,7 +74,8 @@ def _script(bundle: Bundle) -> tuple[str, int, Sequence[str]]:
     part = runnable(bundle)
     package = part.backend.runner(WEB_ARCH, part.metadata)
     packed = _packed(b"".join(part.chunks))
-    found = sorted(package.glob("nndeploy-*.wasm"))  # a module for each level of the kernels: a browser takes one
+    found = sorted(one for one in package.glob("nndeploy-*.wasm") if not one.stem.endswith("-threads"))
+    # a module for each level of the kernels: a browser takes one
     modules = {one.stem.removeprefix("nndeploy-"): _packed(one.read_bytes()) for one in found}
     embedded = json.dumps({"bundle": packed, "modules": modules})
     script = package.joinpath("nndeploy.mjs").read_text(encoding="utf-8")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs bundles in Node for tests: each line of standard input is a job in JSON, and gives a line with what came of it.
 //
-//   { package, bundles: [FILE], relaxed, runs: [{ NAME: { dtype, shape, data } }], states: { INPUT: OUTPUT }, repeat }
+//   { package, bundles: [FILE], relaxed, threads, runs: [{ NAME: { dtype, shape, data } }], states: { INPUT: OUTPUT }, repeat }
 //
 // Each bundle is opened once and its runs made `repeat` times; `data` is base64, of texts and maps a list. A bundle
-// gives { level, runs } with the outputs of the last time, or an error; and how many bytes its memory had after the
+// gives { level, threads, runs } with the outputs of the last time, or an error; and how many bytes its memory had after the
 // first time and at the end.
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -18,7 +18,7 @@ let memory;
 const { Instance } = WebAssembly;
 WebAssembly.Instance = function (...given) {
   const made = new Instance(...given);
-  memory = made.exports.memory;
+  memory = made.exports.memory ?? given[1].env.memory;
   return made;
 };
 
@@ -50,9 +50,9 @@ function run(program, values, carried, states) {
 
 async function tried(open, bundle, job) {
   try {
-    const options = { relaxed: job.relaxed ?? false };
+    const options = { relaxed: job.relaxed ?? false, threads: job.threads ?? 1 };
     const program = bundle ? await open(readFileSync(bundle), options) : await open(undefined, options);
-    const found = { level: program.level, inputs: program.inputs, outputs: program.outputs };
+    const found = { level: program.level, threads: program.threads, inputs: program.inputs, outputs: program.outputs };
     for (let i = 0; i < (job.repeat ?? 1); i++) {
       const carried = {};
       found.runs = job.runs.map((values) => run(program, values, carried, job.states ?? {}));

@@ -202,6 +202,27 @@ def test_without_the_package_the_command_that_makes_it_is_named(digits, tmp_path
     assert not (tmp_path / "m.mjs").exists()
 
 
+@pytest.mark.parametrize("name", ["digits", "fsmn_vad_online", "nnsplit_en"])
+def test_threads_give_the_bits_of_as_many_threads_of_python(digits, compiled, models_folder, name) -> None:
+    bundle = digits if name == "digits" else compiled(models_folder / f"{name}.onnx")
+    with nndeploy.load_bundle(bundle, threads=2) as program:
+        inputs = program.bundle.values(program.manifest.goldens[0].inputs)
+        wanted = program.run(inputs)
+    found = in_node([bundle], [inputs], threads=2, repeat=20)[0]
+    assert found["threads"] == 2
+    assert_same_bits(outputs_of(found["runs"][0]), wanted)
+
+
+def test_where_memory_cannot_be_shared_one_thread_runs_it(digits, tmp_path) -> None:
+    module = f'"{package()}/nndeploy.mjs"'
+    code = f"""delete globalThis.SharedArrayBuffer;
+      import({module}).then(({{ open }}) => open(fs.readFileSync("{digits}"), {{ threads: 2, relaxed: false }}))
+        .then((program) => console.log(program.threads, program.run({{ image: new Float32Array(64) }})
+          .probabilities.length))"""
+    done = subprocess.run([node(), "-e", code], capture_output=True, check=True, cwd=tmp_path)
+    assert done.stdout == b"1 10\n"
+
+
 def test_a_module_is_small_and_imports_nothing() -> None:
     for level in WASM_LEVELS:
         path = package() / wasm_module(level)

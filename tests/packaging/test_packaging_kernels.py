@@ -105,7 +105,8 @@ def test_wheel_holds_the_libraries_of_one_architecture_and_what_loads_them(arch:
     libraries = {f"lib/{level.file_name}" for level in LEVELS if level.arch == arch}
     libraries |= {f"lib/{pace_library(arch)}", f"lib/{driver_stub(arch)}", f"lib/{runner(arch)}"}
     libraries |= {f"lib/{runner(WINDOWS_ARCH)}"} if arch == "x86_64" else set()
-    web = [*map(wasm_module, WASM_LEVELS), *build_web.PACKAGE_FILES, build_web.LICENSE.name]
+    web = [wasm_module(level, threads=threads) for level in WASM_LEVELS for threads in (False, True)]
+    web += [*build_web.PACKAGE_FILES, build_web.LICENSE.name]
     libraries |= {f"lib/{runner(WEB_ARCH)}/{name}" for name in web}
     package = {name for name in names if name.startswith("nndeploy_kernels/")}
     assert package == {f"nndeploy_kernels/{name}" for name in ALWAYS | libraries}

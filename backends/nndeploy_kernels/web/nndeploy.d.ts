@@ -40,6 +40,8 @@ export interface Program {
   readonly name: string;
   /** Of the kernels that run: "wasm32-simd128" or "wasm32-relaxed-simd". */
   readonly level: string;
+  /** How many work on a run: 1 where memory cannot be shared. */
+  readonly threads: number;
   readonly inputs: readonly Info[];
   readonly outputs: readonly Info[];
   /** Runs the program; an input with a default may be left out. Throws a NndeployError. */
@@ -51,6 +53,11 @@ export interface Program {
 export interface Options {
   /** false: sums are rounded as on every other engine without relaxed SIMD, which takes longer. Default: true. */
   relaxed?: boolean;
+  /**
+   * Threads of a run. More than one are Workers beside the thread that calls, where this page may share memory (it is
+   * cross-origin isolated) and allows Workers of blobs. Default: 1.
+   */
+  threads?: number;
   /** The module, where it does not lie beside this file: compiled, its bytes, or where it is. */
   wasm?: WebAssembly.Module | ArrayBuffer | ArrayBufferView | URL | string;
 }

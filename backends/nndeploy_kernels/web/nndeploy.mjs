@@ -58,7 +58,9 @@ async function bytesAt(url) {
 // Each address stands in full: by these bundlers find the files.
 const BESIDE = {
   "simd128": () => new URL("./nndeploy-simd128.wasm", import.meta.url),
+  "simd128-threads": () => new URL("./nndeploy-simd128-threads.wasm", import.meta.url),
   "relaxed-simd": () => new URL("./nndeploy-relaxed-simd.wasm", import.meta.url),
+  "relaxed-simd-threads": () => new URL("./nndeploy-relaxed-simd-threads.wasm", import.meta.url),
 };
 
 function installedModule(level) {
@@ -71,9 +73,10 @@ function installedModule(level) {
   return installed.get(level);
 }
 
-async function compiled(wasm, relaxed) {
+async function compiled(wasm, relaxed, isShared) {
   if (wasm instanceof WebAssembly.Module) return wasm;
-  if (wasm === undefined) return installedModule(relaxed && hasRelaxedSimd ? "relaxed-simd" : "simd128");
+  const level = relaxed && hasRelaxedSimd ? "relaxed-simd" : "simd128";
+  if (wasm === undefined) return installedModule(isShared ? `${level}-threads` : level);
   const isUrl = typeof wasm === "string" || wasm instanceof URL;
   return WebAssembly.compile(isUrl ? await bytesAt(new URL(wasm, globalThis.location?.href)) : wasm);
 }
@@ -84,17 +87,81 @@ function bytesOf(bytes) {
   throw new TypeError("a bundle is an ArrayBuffer or a typed array");
 }
 
+const PAGE = 1 << 16, STACK_BYTES = 1 << 18;
+const FIRST_BYTES = 1 << 22, ALL_BYTES = 2 ** 31; // of a memory that is shared, as its module was linked for
+const isNode = Boolean(globalThis.process?.versions?.node);
+
+// What a Worker does: it works on the memory that it is given, and never comes back.
+const WORKER = `({ module, memory, stack, number }) => {
+  const { exports } = new WebAssembly.Instance(module, { env: { memory, may_wait: () => 1 } });
+  exports.__stack_pointer.value = stack;
+  exports.nnd_web_work(number);
+}`;
+
+/** Starts a Worker with what it works on; resolves where it runs. */
+async function startedWorker(given) {
+  if (isNode) {
+    const threads = "node:worker_threads"; // a name that bundlers for browsers do not follow
+    const { Worker } = await import(/* @vite-ignore */ /* webpackIgnore: true */ threads);
+    const source = `const { parentPort, workerData } = require("node:worker_threads");
+      parentPort.postMessage(1); (${WORKER})(workerData);`;
+    const worker = new Worker(source, { eval: true, workerData: given });
+    await new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
+    worker.unref(); // a program that is open keeps no process
+    return worker;
+  }
+  const source = `onmessage = ({ data }) => { postMessage(1); (${WORKER})(data); };`;
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const worker = new Worker(url);
+  await new Promise((resolve, reject) => {
+    Object.assign(worker, { onmessage: resolve, onerror: reject, onmessageerror: reject });
+    worker.postMessage(given);
+  }).finally(() => URL.revokeObjectURL(url));
+  return worker;
+}
+
+/** Whether memory may be shared here, and with it threads. */
+const mayShare = () => typeof SharedArrayBuffer !== "undefined" && globalThis.crossOriginIsolated !== false;
+
+/** Whether this thread may sleep: that of a page may not. */
+const mayWait = isNode || typeof globalThis.document === "undefined";
+
 /** The functions of an instance, and its memory. */
 class Library {
-  constructor(module) {
-    const { exports } = new WebAssembly.Instance(module, {});
+  constructor(module, memory) {
+    const env = memory && { memory, may_wait: () => Number(mayWait) };
+    const { exports } = new WebAssembly.Instance(module, env ? { env } : {});
     this.c = exports;
+    this.memory = memory ?? exports.memory;
+    this.threads = 1;
+    this.workers = [];
     this.c._initialize();
     this.error = this.take(ERROR_BYTES);
   }
 
+  /** Returns one whose memory Workers share, so many that there are as many threads as wanted. */
+  static async withThreads(module, threads) {
+    const memory = new WebAssembly.Memory({ initial: FIRST_BYTES / PAGE, maximum: ALL_BYTES / PAGE, shared: true });
+    const library = new Library(module, memory), count = library.c.nnd_web_begin(threads - 1);
+    try {
+      for (let number = 0; number < count; number++) {
+        const stack = (library.take(STACK_BYTES) + STACK_BYTES) & ~15;
+        library.workers.push(await startedWorker({ module, memory, stack, number }));
+      }
+    } catch (err) {
+      library.end();
+      throw err;
+    }
+    library.threads = 1 + count;
+    return library;
+  }
+
+  end() {
+    for (const worker of this.workers) worker.terminate();
+  }
+
   get view() { // made anew: memory that grew has another buffer
-    return new DataView(this.c.memory.buffer);
+    return new DataView(this.memory.buffer);
   }
 
   take(size) {
@@ -105,7 +172,7 @@ class Library {
 
   put(bytes) {
     const address = this.take(bytes.length);
-    new Uint8Array(this.c.memory.buffer).set(bytes, address);
+    new Uint8Array(this.memory.buffer).set(bytes, address);
     return address;
   }
 
@@ -114,8 +181,8 @@ class Library {
   }
 
   text(place) {
-    const memory = new Uint8Array(this.c.memory.buffer), address = place >>> 0;
-    return new TextDecoder().decode(memory.subarray(address, memory.indexOf(0, address)));
+    const memory = new Uint8Array(this.memory.buffer), address = place >>> 0;
+    return new TextDecoder().decode(memory.slice(address, memory.indexOf(0, address)));
   }
 
   /** Returns the elements of a value, and its shape. */
@@ -127,7 +194,7 @@ class Library {
     const place = count ? view.getUint32(tensor + TENSOR.data, true) : 0;
     const elements = dtype === TEXT
       ? Array.from({ length: count }, (_, i) => this.text(view.getUint32(place + 4 * i, true)))
-      : new ARRAYS[dtype](this.c.memory.buffer, place, count).slice();
+      : new ARRAYS[dtype](this.memory.buffer, place, count).slice();
     return Object.defineProperty(elements, "shape", { value: Object.freeze(shape) });
   }
 
@@ -217,7 +284,7 @@ class Program {
 
   constructor(library, bundle) {
     const address = library.put(bundle), options = library.take(4);
-    library.view.setInt32(options, 1, true);
+    library.view.setInt32(options, library.threads, true);
     this.#library = library;
     this.#program = library.must("nnd_open_memory", address, BigInt(bundle.length), options);
     library.c.free(address);
@@ -227,6 +294,7 @@ class Program {
     const listed = (count, make) => Object.freeze(Array.from({ length: count }, (_, i) => make(this.#program, i)));
     this.name = library.text(library.c.nnd_model_name(this.#program));
     this.level = library.text(library.c.nnd_level(this.#program));
+    this.threads = library.threads;
     const { nnd_num_inputs, nnd_num_outputs, nnd_input, nnd_output, nnd_output_keys } = library.c;
     this.inputs = listed(nnd_num_inputs(this.#program), (...at) => infoAt(library, nnd_input(...at)));
     this.outputs = listed(nnd_num_outputs(this.#program), (...at) =>
@@ -244,6 +312,7 @@ class Program {
   }
 
   close() {
+    this.#library?.end();
     this.#library = undefined;
     this.#buffers.clear();
   }
@@ -277,7 +346,7 @@ class Program {
     const texts = dtype === TEXT ? encodedTexts(array, name) : undefined;
     const buffer = this.#buffer(name, texts?.reduce((sum, one) => sum + 4 + one.length, 0) ?? array.byteLength);
     const bytes = texts ? placedTexts(texts, buffer.data, buffer.size) : bytesOf(array);
-    new Uint8Array(library.c.memory.buffer).set(bytes, buffer.data);
+    new Uint8Array(library.memory.buffer).set(bytes, buffer.data);
     shape.forEach((size, axis) => library.view.setBigInt64(buffer.shape + 8 * axis, BigInt(size), true));
     const tensor = this.#tensor;
     library.view.setInt32(tensor + TENSOR.dtype, dtype, true);
@@ -316,8 +385,27 @@ class Program {
   }
 }
 
+/** Returns the functions for a program on some threads; on one where threads cannot be had. */
+async function libraryFor(wasm, relaxed, threads) {
+  if (threads > 1 && !EMBEDDED && mayShare()) {
+    const module = await compiled(wasm, relaxed, true);
+    try {
+      return await Library.withThreads(module, threads);
+    } catch (err) {
+      if (wasm !== undefined) throw err; // its module takes no other memory
+    }
+  }
+  return new Library(await compiled(wasm, relaxed, false));
+}
+
 /** Opens a bundle; without one, that of this file, where `nndeploy export` made it. */
-export async function open(bytes, { relaxed = true, wasm } = {}) {
+export async function open(bytes, { relaxed = true, threads = 1, wasm } = {}) {
   const bundle = bytesOf(bytes ?? (EMBEDDED ? await unpacked(EMBEDDED.bundle) : bytes));
-  return new Program(new Library(await compiled(wasm, relaxed)), bundle);
+  const library = await libraryFor(wasm, relaxed, threads);
+  try {
+    return new Program(library, bundle);
+  } catch (err) {
+    library.end();
+    throw err;
+  }
 }
