@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the flow tests."""
 
+import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 import pytest
 from compile_with import native_compiler
 from faulty_backends import install
-from nndeploy_kernels import build_runtime
-from nndeploy_kernels.build import level_here
+from nndeploy_kernels import build_runtime, loading
+from nndeploy_kernels.build import build, level_here
+from nndeploy_kernels.levels import LEVELS
 from served_commands import manager, served
 
 __all__ = ["install", "manager", "served"]
@@ -22,6 +24,16 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, which is empty."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def python_at_v2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets Python run at the level whose arithmetic is that of WebAssembly without relaxed SIMD."""
+    if platform.machine() != "x86_64":
+        pytest.skip("no level of this architecture has the arithmetic of WebAssembly")
+    level = next(one for one in LEVELS if one.name == "x86-64-v2")
+    build(level)
+    monkeypatch.setattr(loading, "installed", lambda *_: level)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 """Bundles in Node by WebAssembly: the bits of Python at the level x86-64-v2, whose arithmetic is the same."""
 
 import json
-import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nndeploy_kernels import loading
-from nndeploy_kernels.build import build
-from nndeploy_kernels.levels import LEVELS, WASM_LEVELS, wasm_module
+from nndeploy_kernels.levels import WASM_LEVELS, wasm_module
 from node_runs import NodeRefusalError, in_node, node, outputs_of, package, ran, relaxed_flags
 from test_without_python import CHOICE, DECODER, DIGITS, REPEATED, SEVERAL, assert_same_bits, by_python, model_of
 
@@ -22,7 +20,8 @@ from nndeploy.errors import UnavailableError
 from nndeploy.runtime.exported_web import export_module
 from nndeploy.version import __version__
 
-V2 = next(level for level in LEVELS if level.name == "x86-64-v2")
+pytestmark = pytest.mark.usefixtures("python_at_v2")
+
 ROOT = Path(__file__).parents[2]
 MOST_MODULE_BYTES = 1_500_000
 SMALL = ("fsmn_vad_online", "micro_kws_qdq", "nnsplit_en", "silero_vad_v2_mini", "unsw_nb15_mlp_w2a2")
@@ -30,14 +29,6 @@ LARGE = (
     "basic_pitch", "fastestdet", "magika_standard_v3_3", "mobilenet_v2_quant", "ppocr_det_mobile_v2",
     "ppocr_rec_en_mobile_v2", "silero_vad_v5", "ultraface_rfb320", "unet_stress_field",
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def python_at_v2(monkeypatch: pytest.MonkeyPatch) -> None:
-    if platform.machine() != "x86_64":
-        pytest.skip("no level of this architecture has the arithmetic of WebAssembly")
-    build(V2)
-    monkeypatch.setattr(loading, "installed", lambda *_: V2)
 
 
 def images(batch: int) -> Any:
