@@ -74,7 +74,7 @@ ALL = (
         (
             "make bench-crash-points", "make bench-soak", "make bench-box", "make fuzz-containers",
             "make fuzz-bundle-members", "make fuzz-openvino-members", "make operators", "make fuzz-graphs",
-            "make fuzz-hostile-numbers",
+            "make fuzz-hostile-numbers", "make fuzz-c-runtime",
         ),
         (
             "nndeploy/installed", "nndeploy/trust", "nndeploy/files", "nndeploy/bundle", "nndeploy/stream",
