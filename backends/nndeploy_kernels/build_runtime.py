@@ -13,7 +13,6 @@ Law: as of `nndeploy_kernels.build`, the same sources give the same bytes.
 """
 
 import hashlib
-import os
 import platform
 import sys
 import tempfile
@@ -116,11 +115,12 @@ def made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) -
     stamp = path.with_name(f".{path.name}.key")
     if path.exists() and stamp.exists() and stamp.read_text(encoding="ascii") == key:
         return path
-    staged = path.with_name(f".{path.name}.{os.getpid()}")
     files = [str(one) for one in objects]
-    zig(tool, ["rcsD", str(staged), *files] if tool == "ar" else [*flags, *files, "-o", str(staged)])
-    stamp.unlink(missing_ok=True)
-    staged.replace(path)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        staged = Path(folder) / path.name  # a DLL holds its own name
+        zig(tool, ["rcsD", str(staged), *files] if tool == "ar" else [*flags, *files, "-o", str(staged)])
+        stamp.unlink(missing_ok=True)
+        staged.replace(path)
     stamp.write_text(key, encoding="ascii")
     return path
 
