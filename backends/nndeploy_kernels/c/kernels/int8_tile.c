@@ -22,9 +22,6 @@
 #elif NND_INT8_ROWS == 6
 #define NND_EACH_INT8_ROW(X, ...)                                                                                      \
   X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
-#elif NND_INT8_ROWS == 5
-#define NND_EACH_INT8_ROW(X, ...)                                                                                      \
-  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__)
 #else
 #define NND_EACH_INT8_ROW(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__)
 #endif
@@ -38,11 +35,11 @@ NND_INLINE nnd_vu nnd_int8_four(const uint8_t *from) {
 
 NND_INLINE nnd_vu nnd_int8_weights(const int8_t *from) { return *(const nnd_vu_any *)from; }
 
-/* The bytes of rows from `k` on, with zeros behind the last. */
-NND_NOINLINE void nnd_int8_copy_last(int rows, const void *const *from, nnd_size k, nnd_size end, uint8_t *to) {
+/* `depth` bytes of rows from `k` on, with zeros behind the last. */
+NND_NOINLINE void nnd_int8_copy_last(int rows, int depth, const void *const *from, nnd_size k, nnd_size end,
+                                     uint8_t *to) {
   for (int r = 0; r < rows; r++)
-    for (int i = 0; i < NND_INT8_DEPTH; i++)
-      to[r * NND_INT8_DEPTH + i] = k + i < end ? ((const uint8_t *)from[r])[k + i] : 0;
+    for (int i = 0; i < depth; i++) to[r * depth + i] = k + i < end ? ((const uint8_t *)from[r])[k + i] : 0;
 }
 
 NND_NOINLINE void nnd_int8_in_two(const struct nnd_int8_kernels *kernels, int rows, int vectors,
@@ -81,6 +78,7 @@ NND_NOINLINE void nnd_int8_in_two(const struct nnd_int8_kernels *kernels, int ro
 #if !defined(__aarch64__)
 
 #define NND_HOW pairs
+#define NND_IN_DEPTH NND_INT8_DEPTH
 #define NND_IN_IS_EVEN 0
 #define NND_TARGET
 #define NND_IN_FLIPS(is_signed) 0
@@ -106,6 +104,7 @@ NND_INLINE void nnd_int8_step_pairs(int rows, int vectors, int is_signed, const 
 #if NND_LANES >= 8
 /* uint8 by int8. */
 #define NND_HOW vnni
+#define NND_IN_DEPTH NND_INT8_DEPTH
 #define NND_IN_IS_EVEN 1
 #define NND_TARGET NND_FAST_TARGET
 #define NND_IN_FLIPS(is_signed) (is_signed)
@@ -142,6 +141,7 @@ const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
 
 /* One byte after the other. */
 #define NND_HOW plain
+#define NND_IN_DEPTH NND_INT8_DEPTH
 #define NND_IN_IS_EVEN 0
 #define NND_TARGET
 #define NND_IN_FLIPS(is_signed) 0
@@ -163,6 +163,7 @@ NND_INLINE void nnd_int8_step_plain(int rows, int vectors, int is_signed, const 
 
 /* int8 by int8. */
 #define NND_HOW dotprod
+#define NND_IN_DEPTH NND_INT8_DEPTH
 #define NND_IN_IS_EVEN 1
 #define NND_TARGET NND_FAST_TARGET
 #define NND_IN_FLIPS(is_signed) (!(is_signed))
@@ -170,11 +171,72 @@ NND_INLINE void nnd_int8_step_plain(int rows, int vectors, int is_signed, const 
 NND_INT8_STEP_OF_FOUR(dotprod, !is_signed, NND_FAST_FOUR)
 #include "kernels/int8_sums.h"
 
+/* Two rows by two columns at once, eight bytes each. */
+#define NND_HOW i8mm
+#define NND_IN_DEPTH (2 * NND_INT8_DEPTH)
+#define NND_IN_IS_EVEN 1
+#define NND_TARGET NND_MATRIX_TARGET
+#define NND_IN_FLIPS(is_signed) 0
+#define NND_IN_ROWS NND_INT8_ROWS
+NND_INLINE uint8x8_t nnd_int8_four_and_zeros(const uint8_t *from) {
+  uint32_t word;
+  memcpy(&word, from, sizeof word);
+  return vcreate_u8(word);
+}
+
+NND_INLINE void nnd_int8_turn_i8mm(int rows, int vectors, nnd_vu *sums) {
+  NND_UNROLL
+  for (int r = 0; r < rows; r += 2) NND_UNROLL
+  for (int v = 0; v < vectors; v++) {
+    nnd_vu *first = sums + r * vectors + v, *second = first + vectors;
+    const nnd_vu low = __builtin_shufflevector(*first, *second, 0, 1, 4, 5);
+    *second = __builtin_shufflevector(*first, *second, 2, 3, 6, 7), *first = low;
+  }
+}
+
+NND_INLINE NND_TARGET void nnd_int8_step_of_i8mm(int rows, int vectors, int is_signed, int is_half,
+                                                 const uint8_t *const *at, nnd_size k, const int8_t *weights,
+                                                 nnd_vu *sums) {
+  nnd_vu x[(NND_INT8_ROWS + 1) / 2];
+  NND_UNROLL
+  for (int r = 0; r < rows; r += 2) {
+    const uint8_t *first = at[r] + k, *second = at[r + 1 < rows ? r + 1 : r] + k;
+    x[r / 2] = (nnd_vu)(is_half ? vcombine_u8(nnd_int8_four_and_zeros(first), nnd_int8_four_and_zeros(second))
+                                : vcombine_u8(vld1_u8(first), vld1_u8(second)));
+  }
+  NND_UNROLL
+  for (int v = 0; v < vectors; v++) {
+    const uint32x4_t zeros = vdupq_n_u32(0),
+                     four = (uint32x4_t)nnd_int8_weights(weights + v * NND_LANES * NND_INT8_DEPTH);
+    NND_UNROLL
+    for (int i = 0; i < 2; i++) {
+      const nnd_vu w = !is_half ? nnd_int8_weights(weights + (2 * v + i) * NND_LANES * NND_INT8_DEPTH)
+                                : (nnd_vu)(i ? vzip2q_u32(four, zeros) : vzip1q_u32(four, zeros));
+      NND_UNROLL
+      for (int r = 0; r < rows; r += 2) {
+        nnd_vu *sum = sums + (r + i) * vectors + v;
+        *sum = is_signed ? NND_MATRIX_SIGNED(*sum, x[r / 2], w) : NND_MATRIX_UNSIGNED(*sum, x[r / 2], w);
+      }
+    }
+  }
+}
+NND_INLINE NND_TARGET void nnd_int8_step_i8mm(int rows, int vectors, int is_signed, const uint8_t *const *at,
+                                              nnd_size k, const int8_t *weights, nnd_vu *sums) {
+  nnd_int8_step_of_i8mm(rows, vectors, is_signed, 0, at, k, weights, sums);
+}
+NND_INLINE NND_TARGET void nnd_int8_half_i8mm(int rows, int vectors, int is_signed, const uint8_t *const *at,
+                                              nnd_size k, const int8_t *weights, nnd_vu *sums) {
+  nnd_int8_step_of_i8mm(rows, vectors, is_signed, 1, at, k, weights, sums);
+}
+#include "kernels/int8_sums.h"
+
 #define NND_HAS_DOTPROD (1ul << 20) /* HWCAP_ASIMDDP */
+#define NND_HAS_I8MM (1ul << 13)    /* HWCAP2_I8MM */
 
 int nnd_int8_is_quick(int plain) { return !plain && getauxval(AT_HWCAP) & NND_HAS_DOTPROD; }
 
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
+  if (!plain && getauxval(AT_HWCAP2) & NND_HAS_I8MM) return &nnd_int8_kernels_i8mm;
   return nnd_int8_is_quick(plain) ? &nnd_int8_kernels_dotprod : &nnd_int8_kernels_plain;
 }
 
@@ -222,5 +284,18 @@ void nnd_int8_pack(const void *from, int is_unsigned, nnd_size k, nnd_size colum
       memcpy(to + c * NND_INT8_DEPTH, four, sizeof four);
     }
     memset(to + columns * NND_INT8_DEPTH, 0, (size_t)((wide - columns) * NND_INT8_DEPTH));
+  }
+}
+
+void nnd_int8_settle(const struct nnd_int8_kernels *kernels, nnd_size k, nnd_size columns, int8_t *panel) {
+  if (kernels->depth == NND_INT8_DEPTH) return;
+  const nnd_size wide = nnd_blocks(columns) * NND_LANES;
+  for (nnd_size group = 0; group + 2 <= nnd_int8_groups(k); group += 2, panel += 2 * wide * NND_INT8_DEPTH) {
+    uint32_t words[2 * NND_INT8_COLUMNS];
+    memcpy(words, panel, (size_t)(2 * wide * NND_INT8_DEPTH));
+    for (nnd_size c = 0; c < wide; c++) {
+      const uint32_t pair[] = {words[c], words[wide + c]};
+      memcpy(panel + c * (nnd_size)sizeof pair, pair, sizeof pair);
+    }
   }
 }

@@ -9,7 +9,8 @@
  * as is their zero point. No byte behind a row is read.
  *
  * Weights: panels of NND_PANEL vectors of columns, the last one of what is left, each [tap][k / 4][column][4], with
- * zeros behind the last k and the last column.
+ * zeros behind the last k and the last column. Of kernels that read more at once it is [tap][k / 8][column][8], the last
+ * four k by themselves where the number of fours is odd.
  *
  * The instructions are those of the processor that runs: products of four bytes at once where it has them, pairs of
  * 16-bit numbers or plain multiplications elsewhere. All give the same sums.
@@ -28,10 +29,14 @@
 #elif NND_PANEL == 2
 #define NND_INT8_ROWS 4
 #else
-#define NND_INT8_ROWS 5
+#define NND_INT8_ROWS 6
 #endif
 
+#if defined(__aarch64__)
+#define NND_INT8_EVEN_ROWS 4
+#else
 #define NND_INT8_EVEN_ROWS ((3 * NND_INT8_ROWS + 3) / 4)
+#endif
 
 typedef uint32_t nnd_vu __attribute__((vector_size(4 * NND_LANES)));
 typedef uint32_t nnd_vu_any __attribute__((vector_size(4 * NND_LANES), aligned(4)));
@@ -58,6 +63,7 @@ typedef void (*nnd_int8_kernel)(const struct nnd_int8_job *job);
 /* The kernels by vectors of the panel and by rows, at most NND_INT8_ROWS. */
 struct nnd_int8_kernels {
   const char *name;
+  int depth; /* k that lie side by side in weights: NND_INT8_DEPTH, or twice as many */
   nnd_int8_kernel of[NND_PANEL + 1][NND_INT8_ROWS + 1];
   /* Of even rows whose k are whole groups, NND_INT8_EVEN_ROWS or more; null: there is none. */
   nnd_int8_kernel even[NND_PANEL + 1][NND_INT8_ROWS + 1];
@@ -84,5 +90,8 @@ NND_INLINE nnd_size nnd_int8_packed_bytes(nnd_size k, nnd_size columns) {
  * Bytes are int8, or uint8, of which 128 are taken; `k_step` and `column_step` of them lie from each to the next. */
 void nnd_int8_pack(const void *from, int is_unsigned, nnd_size k, nnd_size columns, nnd_size k_step,
                    nnd_size column_step, int8_t *to, int32_t *column_sums);
+
+/* Puts one tap of a panel of `columns`, packed, in the order that the kernels read. */
+void nnd_int8_settle(const struct nnd_int8_kernels *kernels, nnd_size k, nnd_size columns, int8_t *panel);
 
 #endif

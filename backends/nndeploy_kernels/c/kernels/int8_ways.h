@@ -49,6 +49,9 @@ typedef int8_t nnd_vsb __attribute__((vector_size(32)));
 #include <arm_neon.h>
 #define NND_FAST_TARGET __attribute__((target("dotprod")))
 #define NND_FAST_FOUR(sums, x, w) ((nnd_vu)vdotq_s32((int32x4_t)(sums), (int8x16_t)(x), (int8x16_t)(w)))
+#define NND_MATRIX_TARGET __attribute__((target("i8mm")))
+#define NND_MATRIX_SIGNED(sums, x, w) ((nnd_vu)vmmlaq_s32((int32x4_t)(sums), (int8x16_t)(x), (int8x16_t)(w)))
+#define NND_MATRIX_UNSIGNED(sums, x, w) ((nnd_vu)vusmmlaq_s32((int32x4_t)(sums), (uint8x16_t)(x), (int8x16_t)(w)))
 
 #endif
 

@@ -65,6 +65,9 @@ NND_PROBE_BYTES(nnd_probe_few, , NND_PROBE_FEW)
 #ifdef NND_FAST_FOUR
 NND_PROBE_BYTES(nnd_probe_four, NND_FAST_TARGET, NND_FAST_FOUR)
 #endif
+#ifdef NND_MATRIX_TARGET
+NND_PROBE_BYTES(nnd_probe_matrix, NND_MATRIX_TARGET, NND_MATRIX_SIGNED)
+#endif
 
 static void nnd_probe_reads(const struct nnd_probed *probed, nnd_size times, const char *from, nnd_size num_bytes) {
   (void)probed;
@@ -138,6 +141,9 @@ double nnd_probe(int what, int64_t num_bytes, int workers) {
     int operations = NND_PROBE_FEW_OPERATIONS;
 #ifdef NND_FAST_FOUR
     if (nnd_int8_is_quick(0)) probed.work = nnd_probe_four, operations = 8;
+#endif
+#ifdef NND_MATRIX_TARGET
+    if (nnd_int8_kernels_here(0)->depth > NND_INT8_DEPTH) probed.work = nnd_probe_matrix, operations = 16;
 #endif
     rate = vectors * operations * nnd_probe_rate(&probed, pool);
   }

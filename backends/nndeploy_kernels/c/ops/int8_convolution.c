@@ -19,6 +19,7 @@ struct nnd_taps_to_pack {
   const uint8_t *from;
   int8_t *to;
   int32_t *column_sums;
+  const struct nnd_int8_kernels *kernels;
   nnd_size taps, k, columns, panels, group_bytes; /* columns and panels of a group */
   int is_unsigned;
 };
@@ -30,9 +31,11 @@ static void nnd_pack_taps(const void *fields, nnd_size first, nnd_size last) {
     const nnd_size group = number / t->panels, begin = number % t->panels * NND_INT8_COLUMNS;
     const nnd_size column = group * t->columns + begin, columns = nnd_min(NND_INT8_COLUMNS, t->columns - begin);
     int8_t *to = t->to + group * t->group_bytes + nnd_int8_conv_bytes(t->taps, t->k, begin);
-    for (nnd_size tap = 0; tap < t->taps; tap++)
-      nnd_int8_pack(t->from + column * each + tap * t->k, t->is_unsigned, t->k, columns, 1, each,
-                    to + tap * nnd_int8_packed_bytes(t->k, columns), t->column_sums + column);
+    for (nnd_size tap = 0; tap < t->taps; tap++, to += nnd_int8_packed_bytes(t->k, columns)) {
+      nnd_int8_pack(t->from + column * each + tap * t->k, t->is_unsigned, t->k, columns, 1, each, to,
+                    t->column_sums + column);
+      nnd_int8_settle(t->kernels, t->k, columns, to);
+    }
   }
 }
 
@@ -51,6 +54,7 @@ static int nnd_open_int8_convolution(struct nnd_opener *o) {
   own->k *= joined, own->taps /= joined;
   const nnd_size columns = r->columns / w->groups;
   struct nnd_taps_to_pack t = {.from = r->weights->data,
+                               .kernels = nnd_int8_kernels_here(o->model->options.plain_bytes != 0),
                                .taps = own->taps,
                                .k = own->k,
                                .columns = columns,

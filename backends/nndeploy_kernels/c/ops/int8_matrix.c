@@ -17,6 +17,7 @@ struct nnd_bytes_to_pack {
   const uint8_t *from;
   int8_t *to;
   int32_t *column_sums;
+  const struct nnd_int8_kernels *kernels;
   nnd_size inner, columns, k_step, column_step;
   int is_unsigned;
 };
@@ -24,10 +25,11 @@ struct nnd_bytes_to_pack {
 static void nnd_pack_bytes(const void *fields, nnd_size first, nnd_size last) {
   const struct nnd_bytes_to_pack *t = fields;
   for (nnd_size panel = first; panel < last; panel++) {
-    const nnd_size column = panel * NND_INT8_COLUMNS;
-    nnd_int8_pack(t->from + column * t->column_step, t->is_unsigned, t->inner,
-                  nnd_min(NND_INT8_COLUMNS, t->columns - column), t->k_step, t->column_step,
-                  t->to + nnd_int8_packed_bytes(t->inner, column), t->column_sums + column);
+    const nnd_size column = panel * NND_INT8_COLUMNS, columns = nnd_min(NND_INT8_COLUMNS, t->columns - column);
+    int8_t *to = t->to + nnd_int8_packed_bytes(t->inner, column);
+    nnd_int8_pack(t->from + column * t->column_step, t->is_unsigned, t->inner, columns, t->k_step, t->column_step, to,
+                  t->column_sums + column);
+    nnd_int8_settle(t->kernels, t->inner, columns, to);
   }
 }
 
@@ -37,6 +39,7 @@ static int nnd_pack_connected(struct nnd_opener *o, struct nnd_connected_own *ow
   const nnd_size inner = weights->sizes[is_transposed], columns = weights->sizes[1 - is_transposed];
   if (inner < 1 || columns < 1) return nnd_fail(o->message, "weights without elements");
   struct nnd_bytes_to_pack t = {.from = weights->data,
+                                .kernels = nnd_int8_kernels_here(o->model->options.plain_bytes != 0),
                                 .inner = inner,
                                 .columns = columns,
                                 .k_step = is_transposed ? 1 : columns,

@@ -458,6 +458,7 @@ struct nnd_byte_directions {
   int32_t *sums;
   const int32_t *zeros; /* null: none */
   nnd_size hidden;
+  const struct nnd_int8_kernels *kernels;
 };
 
 /* A zero point, which is a whole number of a byte. */
@@ -482,6 +483,8 @@ static void nnd_pack_byte_directions(const void *fields, nnd_size first, nnd_siz
     }
     t->sums[direction * columns + column] = sum;
   }
+  for (nnd_size column = first * columns; column < last * columns; column += NND_INT8_COLUMNS)
+    nnd_int8_settle(t->kernels, hidden, NND_INT8_COLUMNS, t->to + column * rows);
 }
 
 static int nnd_pack_bytes_of_lstm(struct nnd_opener *o, struct nnd_recurrent_own *own,
@@ -492,8 +495,12 @@ static int nnd_pack_bytes_of_lstm(struct nnd_opener *o, struct nnd_recurrent_own
     return nnd_fail(o->message, "%s of bytes whose scales do not fit it", nnd_layer_names[own->layer]);
   const nnd_size floats = own->directions * columns * (nnd_size)sizeof(float);
   int32_t *byte_zeros = has_zeros ? nnd_packed(o, floats) : NULL;
-  struct nnd_byte_directions t = {weights->data, nnd_packed(o, own->directions * columns * nnd_byte_rows(hidden)),
-                                  nnd_packed(o, floats), byte_zeros, hidden};
+  struct nnd_byte_directions t = {weights->data,
+                                  nnd_packed(o, own->directions * columns * nnd_byte_rows(hidden)),
+                                  nnd_packed(o, floats),
+                                  byte_zeros,
+                                  hidden,
+                                  nnd_int8_kernels_here(o->model->options.plain_bytes != 0)};
   float *spread = nnd_packed(o, floats);
   if (!t.to || !t.sums || !spread || (has_zeros && !byte_zeros)) return 0;
   const float *from = scales->data;
