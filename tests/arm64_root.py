@@ -20,9 +20,12 @@ def fetched_arm64() -> Path:
     return fetched
 
 
-def before_arm64_program() -> list[str]:
-    """Returns the command before a program for aarch64 that needs no more than the C library; skips as above."""
+def before_arm64_program(cpu: str = "max") -> list[str]:
+    """Returns the command before a program for aarch64 that needs no more than the C library; skips as above.
+
+    `cpu`: the processor that qemu is, as it calls it; a machine for aarch64 is the one that it is.
+    """
     if platform.machine() == "aarch64":
         return []
     fetched = fetched_arm64()
-    return [str(fetched / "qemu" / "qemu-aarch64-static"), "-L", str(fetched / "root")]
+    return [str(fetched / "qemu" / "qemu-aarch64-static"), "-cpu", cpu, "-L", str(fetched / "root")]

@@ -5,6 +5,8 @@
  * REQUEST   64-bit words: bytes of the plan, of the weights, of the inputs; threads; symbols: count, each; shapes: count,
  *           each, as nnd_table_make takes them; then the plan, the weights, and each input, whole words each
  * RESULT    the outputs, one after the other
+ *
+ * Prints what each step does.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -54,6 +56,11 @@ int main(int count, char **arguments) {
       must(nnd_model_open(plan, head[0], weights, head[1], &options, message, sizeof message), message);
   struct nnd_table *table =
       must(nnd_table_make(model, symbols, num_symbols, shapes, num_shapes, NULL, message, sizeof message), message);
+  for (int64_t step = 0; step < nnd_model_num_steps(model); step++) {
+    char text[200] = "";
+    nnd_table_describe(table, step, text, sizeof text);
+    puts(text);
+  }
   const void *inputs[MOST_BORDERS];
   void *outputs[MOST_BORDERS];
   int64_t sizes[MOST_BORDERS];

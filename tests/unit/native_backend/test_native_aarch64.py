@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans that are made here compute on aarch64, under qemu where this machine is none: `make arm64-root` fetches it."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
 from arm64_root import before_arm64_program
 from c_library import zig_missing
@@ -15,23 +18,32 @@ from native_models import Array, built, model_of, reals, run
 from nndeploy_kernels.build import LIBRARIES, SOURCES, build
 from nndeploy_kernels.levels import LEVELS
 from nndeploy_native.plan import DOCUMENT_FILE, DTYPES, PLAN_FILE, WEIGHTS_FILE, document_from_json
+from oracle.cases import wide
+from oracle.cases.case import Case
+from oracle.compare import difference
 from random_networks import network_of
 
 from nndeploy.errors import BuildRefusedError
+from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Artifact
 
 pytestmark = pytest.mark.slow
 
 AARCH64 = next(level for level in LEVELS if level.name == "aarch64")
 SEEDS = range(40, 80)
+OF_BYTES = [
+    case for case in wide.cases() if case.operator in ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
+]
+WAYS = {"plain": "cortex-a53", "dotprod": "neoverse-n1", "i8mm": "max"}
+"""How bytes are multiplied, and a processor of qemu's that has no better way."""
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Returns the command that runs plan_driver.c, built for aarch64; skips where nothing runs it."""
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns plan_driver.c, built for aarch64."""
     if reason := zig_missing():
         pytest.skip(reason)
-    folder, before = tmp_path_factory.mktemp("driver"), before_arm64_program()
+    folder = tmp_path_factory.mktemp("driver")
     library = build(AARCH64)
     source = Path(__file__).with_name("plan_driver.c")
     command = [
@@ -40,7 +52,13 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return [*before, str(folder / "driver")]
+    return folder / "driver"
+
+
+@pytest.fixture
+def driver(program: Path) -> list[str]:
+    """Returns the command that runs it; skips where nothing does."""
+    return [*before_arm64_program(), str(program)]
 
 
 def test_random_networks_give_the_same_there(driver: list[str], tmp_path: Path) -> None:
@@ -61,6 +79,25 @@ def test_random_networks_give_the_same_there(driver: list[str], tmp_path: Path) 
             )
         checked += 1
     assert checked > len(SEEDS) * 0.6
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_bytes_are_multiplied_in_the_best_way_of_the_processor(way: str, program: Path, tmp_path: Path) -> None:
+    driver, ways = [*before_arm64_program(WAYS[way]), str(program)], set[str]()
+    for number, case in enumerate(OF_BYTES):
+        found = _run_case(driver, case, tmp_path, threads=1 + number % 2)
+        assert difference(case.wanted or {}, found, steps=case.steps) == "", case.name
+        ways |= _ways(tmp_path)
+    assert ways == {way}
+
+
+def test_ways_that_the_user_does_without_are_not_taken(
+    driver: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for without, way in {"": "i8mm", "i8mm": "dotprod", "dotprod,i8mm": "plain", "dotprod": "i8mm"}.items():
+        monkeypatch.setenv("NNDEPLOY_KERNELS_WITHOUT", without)
+        _run_case(driver, OF_BYTES[0], tmp_path)
+        assert _ways(tmp_path) == {way}
 
 
 def test_conversions_and_functions_are_the_same_there(driver: list[str], tmp_path: Path) -> None:
@@ -89,6 +126,13 @@ def test_two_threads_give_the_same_bytes_as_one_there(driver: list[str], tmp_pat
     np.testing.assert_array_equal(alone, shared)
 
 
+def _run_case(driver: list[str], case: Case, folder: Path, threads: int = 2) -> dict[str, Array]:
+    model = ir.from_proto(onnx.shape_inference.infer_shapes(case.model, data_prop=True))
+    optimise(model, {})
+    shapes = {name: array.shape for name, array in (case.wanted or {}).items()}
+    return _run(driver, built(model), case.inputs, shapes, folder, threads)
+
+
 def _run(
     driver: list[str], artifact: Artifact, inputs: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]],
     folder: Path, threads: int = 2,
@@ -105,6 +149,7 @@ def _run(
     command = [*driver, "request", "result"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{command[-3]} ended with {done.returncode}: {done.stderr[:1000]}"
+    (folder / "steps").write_text(done.stdout)
     made, found, at = (folder / "result").read_bytes(), {}, 0
     for one in document.outputs:
         dtype, shape = np.dtype(DTYPES[one.element]), shapes[one.name]
@@ -113,6 +158,11 @@ def _run(
         at = end
     assert at == len(made)
     return found
+
+
+def _ways(folder: Path) -> set[str]:
+    """Returns how the steps of the last plan multiply bytes."""
+    return set(re.findall(r" by (\w+)", (folder / "steps").read_text()))
 
 
 def _whole_words(data: bytes) -> bytes:

@@ -4,6 +4,8 @@
 #include "kernels/int8_bytes.h"
 #include "kernels/int8_ways.h"
 
+#include <stdlib.h>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__aarch64__)
@@ -25,6 +27,18 @@
 #else
 #define NND_EACH_INT8_ROW(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__)
 #endif
+
+/* The best of what was offered; null: none. Whether some of it multiplies four bytes at once. */
+static const struct nnd_int8_kernels *nnd_int8_best;
+static int nnd_int8_has_four;
+
+/* Takes kernels that the processor has, unless the user does without them. */
+NND_INLINE void nnd_int8_offer(int has, const struct nnd_int8_kernels *kernels) {
+  const char *without = getenv("NNDEPLOY_KERNELS_WITHOUT");
+  if (!has || (without && strstr(without, kernels->name))) return;
+  nnd_int8_best = kernels;
+  if (kernels->depth == NND_INT8_DEPTH) nnd_int8_has_four = 1;
+}
 
 /* Four bytes of a row in every lane. */
 NND_INLINE nnd_vu nnd_int8_four(const uint8_t *from) {
@@ -112,30 +126,14 @@ NND_INLINE void nnd_int8_step_pairs(int rows, int vectors, int is_signed, const 
 NND_INT8_STEP_OF_FOUR(vnni, is_signed, NND_FAST_FOUR)
 #include "kernels/int8_sums.h"
 
-static int nnd_int8_is_fast;
-
 __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const int is_told = __get_cpuid_count(7, NND_LANES == 16 ? 0 : 1, &a, &b, &c, &d);
-  nnd_int8_is_fast = is_told && (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
-}
-
-int nnd_int8_is_quick(int plain) { return nnd_int8_is_fast && !plain; }
-
-const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
-  return nnd_int8_is_quick(plain) ? &nnd_int8_kernels_vnni : &nnd_int8_kernels_pairs;
-}
-#else
-int nnd_int8_is_quick(int plain) {
-  (void)plain;
-  return 0;
-}
-
-const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
-  (void)plain;
-  return &nnd_int8_kernels_pairs;
+  const int is_fast = is_told && (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
+  nnd_int8_offer(is_fast, &nnd_int8_kernels_vnni);
 }
 #endif
+#define NND_INT8_LEAST nnd_int8_kernels_pairs
 
 #else
 
@@ -233,14 +231,19 @@ NND_INLINE NND_TARGET void nnd_int8_half_i8mm(int rows, int vectors, int is_sign
 #define NND_HAS_DOTPROD (1ul << 20) /* HWCAP_ASIMDDP */
 #define NND_HAS_I8MM (1ul << 13)    /* HWCAP2_I8MM */
 
-int nnd_int8_is_quick(int plain) { return !plain && getauxval(AT_HWCAP) & NND_HAS_DOTPROD; }
-
-const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
-  if (!plain && getauxval(AT_HWCAP2) & NND_HAS_I8MM) return &nnd_int8_kernels_i8mm;
-  return nnd_int8_is_quick(plain) ? &nnd_int8_kernels_dotprod : &nnd_int8_kernels_plain;
+__attribute__((constructor)) static void nnd_int8_ask_processor(void) {
+  nnd_int8_offer(getauxval(AT_HWCAP) & NND_HAS_DOTPROD, &nnd_int8_kernels_dotprod);
+  nnd_int8_offer(getauxval(AT_HWCAP2) & NND_HAS_I8MM, &nnd_int8_kernels_i8mm);
 }
+#define NND_INT8_LEAST nnd_int8_kernels_plain
 
 #endif
+
+int nnd_int8_is_quick(int plain) { return nnd_int8_has_four && !plain; }
+
+const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
+  return nnd_int8_best && !plain ? nnd_int8_best : &NND_INT8_LEAST;
+}
 
 /* Packs the groups that are whole of bytes that lie side by side; returns how many bytes of a column these are. */
 static nnd_size nnd_int8_pack_words(const uint8_t *from, uint8_t flip, nnd_size k, nnd_size columns,
