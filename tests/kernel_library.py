@@ -2,14 +2,16 @@
 """Plans run through the kernel library directly, each array ending at a page that nobody may touch."""
 
 import ctypes
+import hashlib
 import inspect
 import mmap
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from pathlib import Path
 
 import numpy as np
-from nndeploy_kernels.build import build
+from nndeploy_kernels.build import LIBRARIES, build, compiled, level_arguments, units, zig
 from nndeploy_kernels.levels import LEVELS
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_words import write_step
@@ -26,6 +28,11 @@ LEVELS_HERE = [
     level.name for level in LEVELS if level.arch == HOST.arch and set(HOST.cpu_features).issuperset(level.cpu_features)
 ]
 """The levels that this machine runs."""
+
+AMX = "x86-64-v4 with a model of AMX"
+"""A level for tests, on machines that have x86-64-v4: C functions do what the instructions of AMX do."""
+_AMX_MODEL = Path(__file__).parent / "unit" / "kernels" / "amx_model.h"
+_OF_TILES = "kernels/int8_tile.c"
 
 DTYPE_NAMES = tuple(DTYPES.values())
 """The types of elements, in the order of their numbers."""
@@ -68,7 +75,21 @@ class RefusedError(Exception):
 @cache
 def library(level: str) -> ctypes.CDLL:
     """Returns the library of a level, built where it is not."""
-    return loaded(build(next(one for one in LEVELS if one.name == level)))
+    return loaded(build_of_amx() if level == AMX else build(next(one for one in LEVELS if one.name == level)))
+
+
+def build_of_amx() -> Path:
+    """Returns the library of `AMX`: that of the level, with the tiles of bytes compiled for the model."""
+    level = next(one for one in LEVELS if one.name == AMX.split()[0])
+    digest = hashlib.sha256(_AMX_MODEL.read_bytes()).hexdigest()
+    arguments, kept = level_arguments(level), LIBRARIES / "objects"
+    flags = (f"-DNND_AMX_MODEL={digest}", "-include", str(_AMX_MODEL))
+    objects = compiled([one for one in units() if one[0] != _OF_TILES], arguments, kept / level.name)
+    objects += compiled([(_OF_TILES, flags)], arguments, kept / "amx-model")
+    path = kept / "amx-model" / "library.so"
+    staged = path.with_name(f".{os.getpid()}.so")
+    zig("cc", ["-target", level.zig_target, "-shared", "-pthread", *map(str, objects), "-o", str(staged)])
+    return staged.replace(path)
 
 
 def loaded(path: Path) -> ctypes.CDLL:

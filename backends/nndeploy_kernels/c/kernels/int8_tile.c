@@ -32,10 +32,15 @@
 static const struct nnd_int8_kernels *nnd_int8_best;
 static int nnd_int8_has_four;
 
-/* Takes kernels that the processor has, unless the user does without them. */
-NND_INLINE void nnd_int8_offer(int has, const struct nnd_int8_kernels *kernels) {
+/* Whether the user does not do without them. */
+NND_INLINE int nnd_int8_is_wanted(const struct nnd_int8_kernels *kernels) {
   const char *without = getenv("NNDEPLOY_KERNELS_WITHOUT");
-  if (!has || (without && strstr(without, kernels->name))) return;
+  return !without || !strstr(without, kernels->name);
+}
+
+/* Takes kernels that the processor has. */
+NND_INLINE void nnd_int8_offer(int has, const struct nnd_int8_kernels *kernels) {
+  if (!has || !nnd_int8_is_wanted(kernels)) return;
   nnd_int8_best = kernels;
   if (kernels->depth == NND_INT8_DEPTH) nnd_int8_has_four = 1;
 }
@@ -126,11 +131,20 @@ NND_INLINE void nnd_int8_step_pairs(int rows, int vectors, int is_signed, const 
 NND_INT8_STEP_OF_FOUR(vnni, is_signed, NND_FAST_FOUR)
 #include "kernels/int8_sums.h"
 
+#if NND_LANES == 16
+#include "kernels/int8_amx.h"
+
+static int nnd_int8_wants_amx;
+#endif
+
 __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const int is_told = __get_cpuid_count(7, NND_LANES == 16 ? 0 : 1, &a, &b, &c, &d);
   const int is_fast = is_told && (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
   nnd_int8_offer(is_fast, &nnd_int8_kernels_vnni);
+#if NND_LANES == 16
+  nnd_int8_wants_amx = nnd_int8_best && nnd_int8_is_wanted(&nnd_int8_kernels_amx) && nnd_amx_is_there();
+#endif
 }
 #endif
 #define NND_INT8_LEAST nnd_int8_kernels_pairs
@@ -242,6 +256,9 @@ __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
 int nnd_int8_is_quick(int plain) { return nnd_int8_has_four && !plain; }
 
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
+#if NND_LANES == 16
+  if (nnd_int8_wants_amx && !plain && nnd_amx_is_permitted()) return &nnd_int8_kernels_amx;
+#endif
   return nnd_int8_best && !plain ? nnd_int8_best : &NND_INT8_LEAST;
 }
 

@@ -23,6 +23,11 @@
 #define NND_INT8_COLUMNS (NND_PANEL * NND_LANES)
 #define NND_INT8_DEPTH 4 /* k that lie side by side */
 #if NND_LANES == 16
+#define NND_INT8_BEHIND (15 * NND_INT8_COLUMNS * NND_INT8_DEPTH) /* bytes behind all weights that kernels may read */
+#else
+#define NND_INT8_BEHIND 0
+#endif
+#if NND_LANES == 16
 #define NND_INT8_ROWS 12
 #elif NND_LANES == 8
 #define NND_INT8_ROWS 6
@@ -74,6 +79,13 @@ int nnd_int8_is_quick(int plain);
 
 /* The kernels of this machine; with `plain`, those that use nothing but what the level has. */
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain);
+
+/* Gives this thread's registers of tiles back to the system, where a kernel took them. */
+#if NND_LANES == 16
+void nnd_int8_let_go(void);
+#else
+NND_INLINE void nnd_int8_let_go(void) {}
+#endif
 
 /* Groups of k, and the vectors of the panel that begins at `column`. */
 NND_INLINE nnd_size nnd_int8_groups(nnd_size k) { return nnd_ceil_div(k, NND_INT8_DEPTH); }

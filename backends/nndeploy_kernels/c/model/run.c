@@ -6,6 +6,7 @@
 
 #include "base/pace.h"
 #include "base/threads.h"
+#include "kernels/int8_tile.h"
 #include "model/model.h"
 
 #define NND_MOST_BASES 64 /* that are looked up in a table on the stack: more inputs and outputs take one of the heap */
@@ -109,6 +110,7 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
     if (pace) pace->pass(pace, worker, number, 1, 1);
     if (times) nnd_add_time(&times[number], &since, !pool);
   }
+  nnd_int8_let_go();
 }
 
 int nnd_run(const struct nnd_table *table, struct nnd_call *call, struct nnd_pool *pool) {
