@@ -172,6 +172,7 @@ NND_EACH_INT8_ROW(NND_AMX_DEFINE, 2)
 static const struct nnd_int8_kernels nnd_int8_kernels_amx = {
     "amx",
     NND_INT8_DEPTH,
+    0,
     {{0}, {0, NND_EACH_INT8_ROW(NND_AMX_LISTED, 1)}, {0, NND_EACH_INT8_ROW(NND_AMX_LISTED, 2)}},
     {{0}, {0, NND_EACH_INT8_ROW(NND_AMX_LISTED_EVEN, 1)}, {0, NND_EACH_INT8_ROW(NND_AMX_LISTED_EVEN, 2)}}};
 

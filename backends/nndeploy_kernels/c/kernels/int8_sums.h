@@ -8,6 +8,7 @@
  *   NND_IN(turn)(rows, vectors, sums)   sums as rows have them -> as `step` adds to them, those of whole pairs of rows;
  *                               and back
  *   NND_IN_FLIPS(is_signed)     whether `step` takes rows of the other sign, 128 less or more: it is made up for here
+ *   NND_IN_TURNS                whether rows of int8 take longer
  *   NND_IN_ROWS                 the most rows whose sums stay in registers
  *   NND_IN_IS_EVEN              whether there are kernels of even rows
  *
@@ -210,6 +211,7 @@ NND_EACH_INT8_ROW(NND_IN_DEFINE_EVEN, 4, NND_HOW)
 #define NND_QUOTED(how) NND_QUOTED_(how)
 static const struct nnd_int8_kernels NND_IN(kernels) = {NND_QUOTED(NND_HOW),
                                                         NND_IN_DEPTH,
+                                                        NND_IN_TURNS,
                                                         {
                                                             {0},
                                                             {0, NND_EACH_INT8_ROW(NND_IN_LISTED, 1, NND_HOW)},
@@ -248,6 +250,7 @@ static const struct nnd_int8_kernels NND_IN(kernels) = {NND_QUOTED(NND_HOW),
 #undef NND_TARGET
 #undef NND_IN_FLIPS
 #undef NND_IN_ROWS
+#undef NND_IN_TURNS
 #undef NND_IN_DEPTH
 #undef NND_IN_IS_DEEP
 #undef NND_IN_ALL

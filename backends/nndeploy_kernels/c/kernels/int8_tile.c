@@ -97,6 +97,7 @@ NND_NOINLINE void nnd_int8_in_two(const struct nnd_int8_kernels *kernels, int ro
 #if !defined(__aarch64__)
 
 #define NND_HOW pairs
+#define NND_IN_TURNS 1
 #define NND_IN_DEPTH NND_INT8_DEPTH
 #define NND_IN_IS_EVEN 0
 #define NND_TARGET
@@ -123,6 +124,7 @@ NND_INLINE void nnd_int8_step_pairs(int rows, int vectors, int is_signed, const 
 #if NND_LANES >= 8
 /* uint8 by int8. */
 #define NND_HOW vnni
+#define NND_IN_TURNS 1
 #define NND_IN_DEPTH NND_INT8_DEPTH
 #define NND_IN_IS_EVEN 1
 #define NND_TARGET NND_FAST_TARGET
@@ -153,6 +155,7 @@ __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
 
 /* One byte after the other. */
 #define NND_HOW plain
+#define NND_IN_TURNS 0
 #define NND_IN_DEPTH NND_INT8_DEPTH
 #define NND_IN_IS_EVEN 0
 #define NND_TARGET
@@ -175,6 +178,7 @@ NND_INLINE void nnd_int8_step_plain(int rows, int vectors, int is_signed, const 
 
 /* int8 by int8. */
 #define NND_HOW dotprod
+#define NND_IN_TURNS 0
 #define NND_IN_DEPTH NND_INT8_DEPTH
 #define NND_IN_IS_EVEN 1
 #define NND_TARGET NND_FAST_TARGET
@@ -185,6 +189,7 @@ NND_INT8_STEP_OF_FOUR(dotprod, !is_signed, NND_FAST_FOUR)
 
 /* Two rows by two columns at once, eight bytes each. */
 #define NND_HOW i8mm
+#define NND_IN_TURNS 0
 #define NND_IN_DEPTH (2 * NND_INT8_DEPTH)
 #define NND_IN_IS_EVEN 1
 #define NND_TARGET NND_MATRIX_TARGET

@@ -68,7 +68,8 @@ typedef void (*nnd_int8_kernel)(const struct nnd_int8_job *job);
 /* The kernels by vectors of the panel and by rows, at most NND_INT8_ROWS. */
 struct nnd_int8_kernels {
   const char *name;
-  int depth; /* k that lie side by side in weights: NND_INT8_DEPTH, or twice as many */
+  int depth;      /* k that lie side by side in weights: NND_INT8_DEPTH, or twice as many */
+  int turns_int8; /* rows of int8 take longer than those of uint8 */
   nnd_int8_kernel of[NND_PANEL + 1][NND_INT8_ROWS + 1];
   /* Of even rows whose k are whole groups, NND_INT8_EVEN_ROWS or more; null: there is none. */
   nnd_int8_kernel even[NND_PANEL + 1][NND_INT8_ROWS + 1];

@@ -86,15 +86,16 @@ static void nnd_run_connected_group(const struct nnd_connected_fields *t, const 
   const nnd_size last = nnd_even(t->tiles.count, t->groups, group + 1);
   const nnd_size top = nnd_int8_tile_row(t->tiles, begin), bottom = nnd_int8_tile_row(t->tiles, last);
   const uint8_t *a = d->a + top * own->inner;
-  const int is_signed = t->is_signed && !t->copied;
+  const int turns = t->copied && t->is_signed && t->kernels->turns_int8, is_signed = t->is_signed && !turns;
   uint32_t zero = nnd_int8_zero(d, t->is_signed);
   if (t->copied) {
-    const uint8_t flip = t->is_signed ? 0x80 : 0;
+    const uint8_t flip = turns ? 0x80 : 0;
+    const nnd_size inner = own->inner; /* or each byte that is written might change it */
     zero += flip;
     for (nnd_size r = 0; r < bottom - top; r++) {
-      const uint8_t *from = a + r * own->inner;
+      const uint8_t *from = a + r * inner;
       uint8_t *to = (uint8_t *)scratch + r * t->row_bytes;
-      for (nnd_size k = 0; k < own->inner; k++) to[k] = from[k] ^ flip;
+      for (nnd_size k = 0; k < inner; k++) to[k] = from[k] ^ flip;
     }
     a = (const uint8_t *)scratch;
   }
@@ -178,7 +179,8 @@ static int nnd_make_int8_connected(struct nnd_maker *m) {
                                      .row_bytes = own->inner,
                                      .is_signed = nnd_shape_of(m, own->a)->element == NND_INT8,
                                      .factor_step = own->factor >= 0 && nnd_shape_of(m, own->factor)->count != 1};
-  const int threads = nnd_threads(m), copies = t->is_signed || (own->inner % NND_SAME_SET_BYTES == 0 && rows > 4);
+  const int threads = nnd_threads(m), turns = t->is_signed && t->kernels->turns_int8;
+  const int copies = turns || (own->inner % NND_SAME_SET_BYTES == 0 && rows > 4);
   if (copies && t->panels >= NND_FEW_PANELS) t->row_bytes = own->inner + NND_LINE_BYTES;
   const nnd_size of_row = t->row_bytes + own->columns * nnd_element_bytes[own->end.element];
   const nnd_size most = nnd_max(1, nnd_int8_held_bytes(m, own->inner * own->columns) / (NND_INT8_ROWS * of_row));
