@@ -39,6 +39,9 @@ MAX_SWEEPS = 10
 PARENT = "NNDEPLOY_PARENT"
 """The variable that tells a child the number of its parent, which is 1 where that is a container's first process."""
 
+KERNELS_WITHOUT = "NNDEPLOY_KERNELS_WITHOUT"
+"""The variable that names instructions which the kernel library does without."""
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -92,7 +95,10 @@ def die_with_parent() -> None:
 
 
 def child_environment(folder: Path) -> dict[str, str]:
-    """Returns the environment of a child: nothing of the user's but the search path; caches lie in its own folder."""
+    """Returns the environment of a child; caches lie in its own folder.
+
+    Nothing of it is the user's but the search path, and what kernels are to do without.
+    """
     return {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "LANG": "C.UTF-8",
@@ -101,6 +107,7 @@ def child_environment(folder: Path) -> dict[str, str]:
         "TMPDIR": str(folder),
         "ORT_DISABLE_TELEMETRY": "1",
         idle_threads.VARIABLE: idle_threads.SOON,
+        **({KERNELS_WITHOUT: said} if (said := os.environ.get(KERNELS_WITHOUT)) else {}),
     }
 
 

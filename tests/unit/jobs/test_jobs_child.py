@@ -289,6 +289,13 @@ def test_the_child_dies_with_its_parent(tmp_path: Path) -> None:
     assert not _is_running(pid)
 
 
+def test_children_do_without_what_their_user_does_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(child_process.KERNELS_WITHOUT, raising=False)
+    before = child_process.child_environment(tmp_path)
+    monkeypatch.setenv("NNDEPLOY_KERNELS_WITHOUT", "amx")
+    assert child_process.child_environment(tmp_path) == {**before, "NNDEPLOY_KERNELS_WITHOUT": "amx"}
+
+
 def test_threads_of_numpy_sleep_in_a_child_while_they_have_nothing_to_do(tmp_path: Path) -> None:
     code = (
         "import time, numpy as np; numbers = np.ones(20_000); start = time.perf_counter(), time.process_time()\n"

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "nndeploy_kernels.h"
 
@@ -23,6 +24,14 @@ static void *aligned(int64_t num_bytes) {
   void *memory = NULL;
   if (posix_memalign(&memory, 64, (size_t)num_bytes + 64)) exit(3);
   return memory;
+}
+
+/* Memory that ends, but for what the alignment leaves, where nobody may touch the next byte. */
+static void *ending(int64_t num_bytes, int64_t alignment) {
+  const int64_t page = 1 << 16, taken = (num_bytes + page - 1) / page * page;
+  char *memory = mmap(NULL, (size_t)(taken + page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory + taken, (size_t)page, PROT_NONE)) exit(3);
+  return memory + (taken - num_bytes) / alignment * alignment;
 }
 
 static int64_t *read_words(FILE *file, int64_t count) {
@@ -67,18 +76,18 @@ int main(int count, char **arguments) {
   const int64_t num_inputs = nnd_model_num_inputs(model), num_outputs = nnd_model_num_outputs(model);
   if (num_inputs > MOST_BORDERS || num_outputs > MOST_BORDERS) return 6;
   for (int64_t i = 0; i < num_inputs; i++) {
-    inputs[i] = given;
+    inputs[i] = memcpy(ending(bytes_of(shapes), element_bytes[shapes[0]]), given, (size_t)bytes_of(shapes));
     given += (bytes_of(shapes) + 7) / 8 * 8;
     shapes += 2 + shapes[1];
   }
   for (int64_t i = 0; i < num_outputs; i++) {
     int64_t shape[10];
     nnd_table_output(table, i, shape);
-    outputs[i] = aligned(sizes[i] = bytes_of(shape));
+    outputs[i] = ending(sizes[i] = bytes_of(shape), element_bytes[shape[0]]);
   }
   const int64_t scratch = nnd_table_scratch_bytes(table);
-  void *arena = aligned(nnd_table_arena_bytes(table));
-  struct nnd_call call = {inputs, outputs, arena, aligned(scratch * head[3]), scratch, NULL, {0}, NULL};
+  void *arena = ending(nnd_table_arena_bytes(table), 64), *workers = ending(scratch * head[3], 64);
+  struct nnd_call call = {inputs, outputs, arena, workers, scratch, NULL, {0}, NULL};
   struct nnd_pool *pool = head[3] > 1 ? nnd_pool_make(model, (int)head[3]) : NULL;
   nnd_run(table, &call, pool);
   if (pool) nnd_pool_free(pool);

@@ -16,6 +16,7 @@ import onnx_ir as ir
 import pytest
 from kernel_library import AMX, LEVELS_HERE, Options, library, opened, plan_of, run_plan
 from native_models import Array, built, run
+from nndeploy_native.roof import INT8
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.tensors import Tensor
 from oracle.cases import wide
@@ -63,6 +64,12 @@ def test_tiles_are_taken_where_they_are_wanted() -> None:
     plan, x, _ = product(*SIZES[0], "uint8")
     assert way_of(plan, x) == "amx"
     assert way_of(plan, x, plain_bytes=True) == "pairs"
+
+
+def test_the_most_that_tiles_do_is_measured() -> None:
+    probe = library(AMX).nnd_probe
+    probe.restype = ctypes.c_double
+    assert probe(INT8, ctypes.c_int64(0), 2) > 0
 
 
 @pytest.mark.parametrize("operator", ["ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"])

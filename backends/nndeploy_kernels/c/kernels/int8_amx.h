@@ -62,6 +62,17 @@ void nnd_int8_let_go(void) {
   if (nnd_amx_rows) nnd_amx_release();
 }
 
+NND_AMX_TARGET static void nnd_amx_multiply(nnd_size times) {
+  nnd_amx_take(16);
+  for (nnd_size n = 0; n < times; n++) {
+    _tile_dpbusd(0, 4, 5);
+    _tile_dpbusd(1, 4, 6);
+    _tile_dpbusd(2, 4, 5);
+    _tile_dpbusd(3, 4, 6);
+  }
+  nnd_amx_release();
+}
+
 /* Whether rows lie evenly, and how many bytes apart. */
 NND_INLINE int nnd_amx_is_even(int rows, const uint8_t *const *at, nnd_size *step) {
   const intptr_t apart = (intptr_t)((uintptr_t)at[1] - (uintptr_t)at[0]);

@@ -260,6 +260,14 @@ __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
 
 int nnd_int8_is_quick(int plain) { return nnd_int8_has_four && !plain; }
 
+#if NND_LANES == 16
+double nnd_int8_multiply_tiles(nnd_size times) {
+  if (nnd_int8_kernels_here(0) != &nnd_int8_kernels_amx) return 0.0;
+  if (times) nnd_amx_multiply(times);
+  return 4 * 2 * 16.0 * 16.0 * NND_AMX_BLOCK;
+}
+#endif
+
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
 #if NND_LANES == 16
   if (nnd_int8_wants_amx && !plain && nnd_amx_is_permitted()) return &nnd_int8_kernels_amx;

@@ -81,11 +81,14 @@ int nnd_int8_is_quick(int plain);
 /* The kernels of this machine; with `plain`, those that use nothing but what the level has. */
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain);
 
-/* Gives this thread's registers of tiles back to the system, where a kernel took them. */
+/* Gives this thread's registers of tiles back to the system, where a kernel took them; and multiplies tiles, as many
+ * times as is said, and returns the operations of each time, 0 where this machine has none. */
 #if NND_LANES == 16
 void nnd_int8_let_go(void);
+double nnd_int8_multiply_tiles(nnd_size times);
 #else
 NND_INLINE void nnd_int8_let_go(void) {}
+NND_INLINE double nnd_int8_multiply_tiles(nnd_size times) { return 0.0 * (double)times; }
 #endif
 
 /* Groups of k, and the vectors of the panel that begins at `column`. */

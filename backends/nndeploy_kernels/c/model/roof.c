@@ -69,6 +69,11 @@ NND_PROBE_BYTES(nnd_probe_four, NND_FAST_TARGET, NND_FAST_FOUR)
 NND_PROBE_BYTES(nnd_probe_matrix, NND_MATRIX_TARGET, NND_MATRIX_SIGNED)
 #endif
 
+static void nnd_probe_tiles(const struct nnd_probed *probed, nnd_size times, const char *from, nnd_size num_bytes) {
+  (void)probed, (void)from, (void)num_bytes;
+  nnd_int8_multiply_tiles(times);
+}
+
 static void nnd_probe_reads(const struct nnd_probed *probed, nnd_size times, const char *from, nnd_size num_bytes) {
   (void)probed;
   enum { READS = 8 };
@@ -145,7 +150,9 @@ double nnd_probe(int what, int64_t num_bytes, int workers) {
 #ifdef NND_MATRIX_TARGET
     if (nnd_int8_kernels_here(0)->depth > NND_INT8_DEPTH) probed.work = nnd_probe_matrix, operations = 16;
 #endif
-    rate = vectors * operations * nnd_probe_rate(&probed, pool);
+    const double of_tiles = nnd_int8_multiply_tiles(0);
+    if (of_tiles > 0.0) probed.work = nnd_probe_tiles;
+    rate = (of_tiles > 0.0 ? workers * of_tiles : vectors * operations) * nnd_probe_rate(&probed, pool);
   }
   if (pool) nnd_pool_stop(pool);
   return rate;
