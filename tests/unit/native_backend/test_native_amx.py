@@ -14,8 +14,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+import test_native_quantised_lstm as lstm
 from kernel_library import AMX, LEVELS_HERE, Options, library, opened, plan_of, run_plan
-from native_models import Array, built, run
+from native_models import Array, built, contrib_model, run
 from nndeploy_native.roof import INT8
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.tensors import Tensor
@@ -82,6 +83,17 @@ def test_operators_give_the_bits_of_the_level(operator: str) -> None:
         assert difference(case.wanted or {}, found, steps=case.steps) == "", case.name
         for name, array in run(artifact, case.inputs, LEVEL).items():
             np.testing.assert_array_equal(found[name], array, err_msg=case.name)
+
+
+def test_an_lstm_of_bytes_gives_the_bits_of_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch, hidden = 6, 70  # enough rows and k for tiles
+    monkeypatch.setattr(lstm, "BATCH", batch)
+    one = lstm.network("forward", hidden, np.int8, by_column=True, zeros=0, with_lengths=False, with_states=False)
+    text = f"""g (float[{lstm.STEPS},{batch},{lstm.INPUTS}] x) => (float[{lstm.STEPS},1,{batch},{hidden}] y) {{
+        y = com.microsoft.DynamicQuantizeLSTM<{one.kind}>(x, w, r, b, , , , , ws, wz, rs, rz) }}"""
+    artifact = built(contrib_model(text, one.constants))
+    found, wanted = (run(artifact, one.given, level)["y"] for level in (AMX, LEVEL))
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_random_networks_touch_their_own_memory_and_are_right() -> None:

@@ -495,12 +495,10 @@ static int nnd_pack_bytes_of_lstm(struct nnd_opener *o, struct nnd_recurrent_own
     return nnd_fail(o->message, "%s of bytes whose scales do not fit it", nnd_layer_names[own->layer]);
   const nnd_size floats = own->directions * columns * (nnd_size)sizeof(float);
   int32_t *byte_zeros = has_zeros ? nnd_packed(o, floats) : NULL;
-  struct nnd_byte_directions t = {weights->data,
-                                  nnd_packed(o, own->directions * columns * nnd_byte_rows(hidden)),
-                                  nnd_packed(o, floats),
-                                  byte_zeros,
-                                  hidden,
-                                  nnd_int8_kernels_here(o->model->options.plain_bytes != 0)};
+  const nnd_size packed_bytes = own->directions * columns * nnd_byte_rows(hidden) + NND_INT8_BEHIND;
+  const struct nnd_int8_kernels *kernels = nnd_int8_kernels_here(o->model->options.plain_bytes != 0);
+  struct nnd_byte_directions t = {weights->data, nnd_packed(o, packed_bytes), nnd_packed(o, floats), byte_zeros, hidden,
+                                  kernels};
   float *spread = nnd_packed(o, floats);
   if (!t.to || !t.sums || !spread || (has_zeros && !byte_zeros)) return 0;
   const float *from = scales->data;
