@@ -22,8 +22,10 @@
 #include <immintrin.h>
 #endif
 #include <stdatomic.h>
+#ifdef __linux__
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 
 #include "kernels/int8_end.h"
 
@@ -201,10 +203,13 @@ static int nnd_amx_is_there(void) {
 #endif
 }
 
-/* Whether the system lets this process have them; it is asked once. Source: Linux, Documentation/arch/x86/xstate.rst. */
+/* Whether the system lets this process have them; Linux is asked once, others are not asked. Source: Linux,
+ * Documentation/arch/x86/xstate.rst. */
 static int nnd_amx_is_permitted(void) {
 #ifdef NND_AMX_MODEL
   return 1;
+#elif !defined(__linux__)
+  return 0;
 #else
   enum { UNKNOWN, NO, YES, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
   static atomic_int known = UNKNOWN;
