@@ -329,6 +329,14 @@ class Context:
         last = view.transposed(_channels_last(len(view.sizes)))
         return replace(view.base, shape=last.sizes) if last.is_whole else None
 
+    def has_near_channels(self, value: ir.Value) -> bool:
+        """Whether the value is moved elements (N, C, ...) whose channels lie nearer to each other than their places."""
+        moved = self._moved.get(value.name or "")
+        if moved is None or not self.is_moved(value) or moved.base.is_blocked or moved.places.ndim < 3:
+            return False
+        channels, along = (np.diff(moved.places.take(range(min(2, size)), axis), axis=axis) for axis, size in ((1, moved.places.shape[1]), (-1, moved.places.shape[-1])))
+        return channels.size > 0 and along.size > 0 and abs(int(channels.flat[0])) < abs(int(along.flat[0]))
+
     def channels_last(self, value: ir.Value | None) -> Tensor:
         """Returns (N, C, ...) as a plain tensor (N, ..., C), which is made once."""
         found = self.in_channels_last(value)

@@ -101,6 +101,8 @@ def _emit(node: ir.Node, context: Context, compute: Callable[..., Expression]) -
     x, scale, zero = (operand(node, index) for index in range(3))
     shape, spread = parameter_shapes(node, context.sizes_of(x), context.sizes_of(scale))
     last, base = (context.in_channels_last(x), context.moved_base(x)) if spread == () else (None, None)
+    if spread == () and last is None and base is None and x is not None and context.has_near_channels(x):
+        last = context.channels_last(x)
     if last is not None:
         output, operands = context.output_channels_last(node.outputs[0]), [Operand(last.shape, last)]
     elif base is not None:  # before they are moved

@@ -24,56 +24,89 @@ struct nnd_int8_pool_fields {
   int is_signed;
 };
 
-/* A window of at most `columns` x `rows` taps, which lie `step` and `row` bytes apart. */
-struct nnd_pool_taps {
+/* Byte i of each of `pixels` of `bytes` is the largest of byte i of `count` others, which lie `step` bytes apart; of none
+ * it is the least. From pixel to pixel the others lie `to_next` bytes apart. */
+struct nnd_pool_job {
+  uint8_t *to;
   const uint8_t *from;
-  nnd_size rows, columns, row, step;
+  nnd_size count, step, bytes, pixels, to_next;
 };
 
-/* The largest of each channel; many lanes of a vector of bytes at once, then fewer, then one. */
-#define NND_LARGEST(type, wide, lanes)                                                                                 \
-  for (; c + lanes <= channels; c += lanes) {                                                                          \
-    wide largest = least - (wide){0};                                                                                  \
-    for (nnd_size y = 0; y < t.rows; y++)                                                                              \
-      for (nnd_size x = 0; x < t.columns; x++) {                                                                       \
-        const wide tap = *(const wide *)(t.from + c + y * t.row + x * t.step);                                         \
-        largest = __builtin_elementwise_max(largest, tap);                                                             \
-      }                                                                                                                \
-    *(wide *)(to + c) = largest;                                                                                       \
+/* Vectors of `lanes` bytes, the last of a pixel with bytes of the one before once more: the largest stays the largest. */
+#define NND_LARGEST(wide, lanes, taps)                                                                                 \
+  for (nnd_size i = 0; i < j.bytes; i += (lanes)) {                                                                    \
+    const nnd_size first = nnd_min(i, j.bytes - (lanes));                                                              \
+    for (nnd_size pixel = 0; pixel < j.pixels; pixel++) {                                                              \
+      const uint8_t *from = j.from + first + pixel * j.to_next;                                                        \
+      wide largest = least - (wide){0};                                                                                \
+      NND_UNROLL                                                                                                       \
+      for (nnd_size tap = 0; tap < (taps); tap++)                                                                      \
+        largest = __builtin_elementwise_max(largest, *(const wide *)(from + tap * j.step));                            \
+      *(wide *)(j.to + first + pixel * j.bytes) = largest;                                                             \
+    }                                                                                                                  \
+  }
+#define NND_LARGEST_OF(wide, lanes)                                                                                    \
+  if (j.bytes >= (lanes)) {                                                                                            \
+    switch (j.count) {                                                                                                 \
+      case 2: NND_LARGEST(wide, lanes, 2) return;                                                                      \
+      case 3: NND_LARGEST(wide, lanes, 3) return;                                                                      \
+      default: NND_LARGEST(wide, lanes, j.count) return;                                                               \
+    }                                                                                                                  \
   }
 #define NND_POOLED(name, type, lowest)                                                                                 \
   typedef type name##_wide __attribute__((vector_size(4 * NND_LANES), aligned(1)));                                    \
-  typedef type name##_some __attribute__((vector_size(16), aligned(1)));                                               \
-  typedef type name##_one __attribute__((vector_size(1), aligned(1)));                                                 \
-  static void name(uint8_t *to, struct nnd_pool_taps t, nnd_size channels) {                                           \
+  typedef type name##_16 __attribute__((vector_size(16), aligned(1)));                                                 \
+  typedef type name##_4 __attribute__((vector_size(4), aligned(1)));                                                   \
+  typedef type name##_1 __attribute__((vector_size(1), aligned(1)));                                                   \
+  static void name(struct nnd_pool_job j) {                                                                            \
     const type least = lowest;                                                                                         \
-    nnd_size c = 0;                                                                                                    \
-    NND_LARGEST(type, name##_wide, 4 * NND_LANES)                                                                      \
-    NND_LARGEST(type, name##_some, 16)                                                                                 \
-    NND_LARGEST(type, name##_one, 1)                                                                                   \
+    NND_LARGEST_OF(name##_wide, 4 * NND_LANES)                                                                         \
+    NND_LARGEST_OF(name##_16, 16)                                                                                      \
+    NND_LARGEST_OF(name##_4, 4)                                                                                        \
+    NND_LARGEST_OF(name##_1, 1)                                                                                        \
   }
 NND_POOLED(nnd_pooled_unsigned, uint8_t, 0)
 NND_POOLED(nnd_pooled_signed, int8_t, -128)
 
+/* The pixels of an output row, of the largest of each column of the rows of its windows. */
+static void nnd_pool_columns(const struct nnd_int8_pool_fields *t, void (*pooled)(struct nnd_pool_job),
+                             const uint8_t *line, uint8_t *to) {
+  const struct nnd_axis x = t->x;
+  for (nnd_size column = 0; column < x.out_size;) {
+    const nnd_size left = column * x.stride - x.pad, begin = nnd_tap_begin(x, left), end = nnd_tap_end(x, left);
+    struct nnd_pool_job job = {to + column * t->channels,
+                               line + (left + begin * x.dilation) * t->channels,
+                               nnd_max(0, end - begin),
+                               x.dilation * t->channels,
+                               t->channels,
+                               1,
+                               x.stride * t->channels};
+    nnd_size pixels = 1; /* side by side, with all of their taps */
+    if (begin == 0 && end == x.kernel)
+      pixels = nnd_min(x.out_size - column, (x.size - left - (x.kernel - 1) * x.dilation - 1) / x.stride + 1);
+    if (x.stride == 1)
+      job.bytes *= pixels;
+    else
+      job.pixels = pixels;
+    pooled(job);
+    column += pixels;
+  }
+}
+
 static void nnd_run_int8_pool(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_int8_pool_fields *t = fields;
-  const struct nnd_axis y = t->y, x = t->x;
-  const nnd_size channels = t->channels;
+  const struct nnd_axis y = t->y;
+  const nnd_size width = t->x.size * t->channels;
+  void (*const pooled)(struct nnd_pool_job) = t->is_signed ? nnd_pooled_signed : nnd_pooled_unsigned;
+  uint8_t *line = (uint8_t *)part.scratch;
   nnd_size row, last;
   nnd_share(t->images * y.out_size, part, &row, &last);
   for (; row < last; row++) {
-    const uint8_t *image = (const uint8_t *)at[1] + row / y.out_size * y.size * x.size * channels;
-    uint8_t *to = (uint8_t *)at[0] + row * x.out_size * channels;
-    const nnd_size top = row % y.out_size * y.stride - y.pad;
-    for (nnd_size column = 0; column < x.out_size; column++, to += channels) {
-      const nnd_size left = column * x.stride - x.pad, end_y = nnd_tap_end(y, top), end_x = nnd_tap_end(x, left);
-      const nnd_size begin_y = nnd_tap_begin(y, top), begin_x = nnd_tap_begin(x, left);
-      const struct nnd_pool_taps taps = {
-          image + ((top + begin_y * y.dilation) * x.size + left + begin_x * x.dilation) * channels,
-          nnd_max(0, end_y - begin_y), nnd_max(0, end_x - begin_x), y.dilation * x.size * channels,
-          x.dilation * channels};
-      (t->is_signed ? nnd_pooled_signed : nnd_pooled_unsigned)(to, taps, channels);
-    }
+    const uint8_t *image = (const uint8_t *)at[1] + row / y.out_size * y.size * width;
+    const nnd_size top = row % y.out_size * y.stride - y.pad, begin = nnd_tap_begin(y, top);
+    pooled((struct nnd_pool_job){line, image + (top + begin * y.dilation) * width,
+                                 nnd_max(0, nnd_tap_end(y, top) - begin), y.dilation * width, width, 1, 0});
+    nnd_pool_columns(t, pooled, line, (uint8_t *)at[0] + row * t->x.out_size * t->channels);
   }
 }
 
@@ -94,6 +127,7 @@ static int nnd_make_int8_pool(struct nnd_maker *m) {
   t->images = in->sizes[0], t->channels = in->sizes[3], t->is_signed = in->element == NND_INT8;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
+  m->scratch_bytes = t->x.size * t->channels;
   m->instance->run = nnd_run_int8_pool;
   return 1;
 }
