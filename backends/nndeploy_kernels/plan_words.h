@@ -37,7 +37,7 @@
   X(elementwise, elementwise) X(fully_connected, fully_connected) X(gather, picked) X(gather_elements, picked) X(gather_nd, picked) \
   X(gather_places, gather_places) X(grid_sample, grid_sample) X(gru, recurrent_layer) X(hardmax, along_axis) \
   X(instance_norm, instance_norm) X(int8_connected, int8_connected) X(int8_convolution, int8_convolution) \
-  X(int8_line, int8_line) X(int8_pool, int8_pool) X(int8_quantise, int8_quantise) X(int8_table, int8_table) \
+  X(int8_line, int8_line) X(int8_mean, int8_mean) X(int8_pool, int8_pool) X(int8_quantise, int8_quantise) X(int8_table, int8_table) X(int8_times, int8_times) \
   X(inverted_residual, three_convs) X(join, join) X(log_softmax, along_axis) X(lrn, lrn) X(lstm, recurrent_layer) \
   X(normalise, normalise) X(one_hot, one_hot) X(padded_at, padded_at) X(padded_copy, padded_copy) \
   X(padded_image, padded_image) X(pairwise_shares, pairwise_shares) X(planar_separable, two_convs) X(pool, pool) X(pool_places, pool_places) \
@@ -52,6 +52,7 @@
 
 /* Bounds of several operators; those of one stand in its file. */
 #define NND_MOST_STEP 65536 /* strides, dilations, kernels of bytes */
+#define NND_MOST_FACTOR 1048576.0 /* of bytes */
 #define NND_POOLED_AXES 3
 
 /* A program over each sum (0), the residual (1), which lies as the output does, and a number of the channel or column
@@ -169,6 +170,11 @@
   W(FLOATS, added) W(NUMBER, least, -128, 255) W(NUMBER, most, -128, 255) W(NUMBER, zero, -128, 255) \
   W(OUTPUT_ANY, out)
 
+/* Images (N, ..., C) of bytes by numbers (N or 1, ..., C): (x - zero) * factor * by, rounded, plus out_zero. */
+#define NND_WORDS_int8_times(W) \
+  W(INPUT_ANY, in) W(INPUT, by) W(NUMBER, zero, -128, 255) W(FLOAT, factor, -NND_MOST_FACTOR, NND_MOST_FACTOR) \
+  W(NUMBER, out_zero, -128, 255) W(OUTPUT_ANY, out)
+
 #define NND_WORDS_int8_table(W) W(INPUT_ANY, in) W(OUTPUT_ANY, out) W(PROGRAM, program) /* of one operand */
 
 #define NND_WORDS_byte_window(W) \
@@ -177,6 +183,10 @@
 
 /* The largest byte of each window of images (N, H, W, C). */
 #define NND_WORDS_int8_pool(W) W(INPUT_ANY, in) W(OUTPUT_ANY, out) W(PART, window, byte_window)
+
+/* The mean of (x - zero) * scale of each channel of images (N, ..., C), of float32. */
+#define NND_WORDS_int8_mean(W) \
+  W(INPUT_ANY, in) W(OUTPUT, out) W(NUMBER, zero, -128, 255) W(FLOAT, scale, -NND_MOST_FACTOR, NND_MOST_FACTOR)
 
 /* (outer, channels, inner) of float32 as bytes (outer, inner, channels). */
 #define NND_WORDS_int8_quantise(W) \

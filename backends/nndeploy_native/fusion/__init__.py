@@ -10,6 +10,7 @@ from nndeploy.backend_kit.kernels.dead_steps import without_dead_steps
 from nndeploy_native.fusion.attention import fuse_attention
 from nndeploy_native.fusion.byte_lines import fuse_byte_lines
 from nndeploy_native.fusion.byte_tables import fuse_byte_tables, join_byte_tables
+from nndeploy_native.fusion.byte_times import fuse_byte_times
 from nndeploy_native.fusion.channel_parts import fuse_channel_parts
 from nndeploy_native.fusion.elementwise import fuse_elementwise
 from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
@@ -25,7 +26,7 @@ def fused(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     """Returns the fused steps; `kept` names the roots that are read outside."""
     steps = without_dead_steps(steps, kept)
     steps = join_byte_tables(fuse_elementwise(steps, kept), kept)
-    steps = fuse_quantised_floats(fuse_byte_tables(fuse_byte_lines(steps)), kept)
+    steps = fuse_quantised_floats(fuse_byte_tables(fuse_byte_lines(fuse_byte_times(steps))), kept)
     steps = fuse_turned_product(steps, kept)
     steps = fuse_attention(steps, kept)
     steps = fuse_channel_parts(steps, kept)

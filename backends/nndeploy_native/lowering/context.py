@@ -334,7 +334,10 @@ class Context:
         moved = self._moved.get(value.name or "")
         if moved is None or not self.is_moved(value) or moved.base.is_blocked or moved.places.ndim < 3:
             return False
-        channels, along = (np.diff(moved.places.take(range(min(2, size)), axis), axis=axis) for axis, size in ((1, moved.places.shape[1]), (-1, moved.places.shape[-1])))
+        channels, along = (
+            np.diff(moved.places.take(range(min(2, size)), axis), axis=axis)
+            for axis, size in ((1, moved.places.shape[1]), (-1, moved.places.shape[-1]))
+        )
         return channels.size > 0 and along.size > 0 and abs(int(channels.flat[0])) < abs(int(along.flat[0]))
 
     def channels_last(self, value: ir.Value | None) -> Tensor:

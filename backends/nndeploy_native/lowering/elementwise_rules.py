@@ -252,22 +252,24 @@ def _emit_channels_last(
 ) -> bool:
     """Emits the step where the channels of a pixel lie side by side in an operand; False where they do in none.
 
-    Every operand is whole, one number or constant, and none lies in blocks.
+    Every operand is whole, one number, one number a channel or constant, and none that is whole lies in blocks.
     """
     shape = context.sizes_of(output)
     values = [one for one in found if isinstance(one, ir.Value) and context.constant(one) is None]
-    if not any(context.in_channels_last(one) is not None for one in values):
+    wide = [one for one in values if context.sizes_of(one) == shape]
+    narrow = [one for one in values if one not in wide]
+    if not any(context.in_channels_last(one) is not None for one in wide) or any(map(context.is_blocked, wide)):
         return False
-    wide = [one for one in values if product(context.sizes_of(one)) != 1]
-    is_whole = all(context.sizes_of(one) == shape and not context.is_blocked(one) for one in wide)
-    if not is_whole or any(isinstance(one, Operand) and one.tensor is not None for one in found):
+    if not all(_is_narrow(context.sizes_of(one), shape) for one in narrow):
+        return False
+    if any(isinstance(one, Operand) and one.tensor is not None for one in found):
         return False
     target, ready = context.output_channels_last(output), []
     for one in found:
         array = _array(one, context)
         if array is None:
             assert isinstance(one, ir.Value)
-            last = context.channels_last(one) if one in wide else replace(context.plain(one), shape=(1,) * len(shape))
+            last = context.channels_last(one) if one in wide else _narrow_last(one, context, len(shape))
             ready.append(Operand(last.shape, last))
         else:
             turned = np.moveaxis(array.reshape(_full(array.shape, len(shape))), 1, -1)
@@ -275,6 +277,18 @@ def _emit_channels_last(
     _check_broadcast(target.shape, ready)
     context.emit(Elementwise(target, tuple(ready), expression, domain))
     return True
+
+
+def _is_narrow(sizes: Shape, whole: Shape) -> bool:
+    """Whether an operand is one number, or one a channel of each image or of all."""
+    return product(sizes) == 1 or (len(sizes) == len(whole) and sizes[1] == whole[1] and product(sizes[2:]) == 1)
+
+
+def _narrow_last(value: ir.Value, context: Context, rank: int) -> Tensor:
+    """Returns such an operand as a plain tensor with its channels last, where they lie already."""
+    tensor = context.plain(value)
+    batch, channels, *_ = tensor.shape if product(tensor.shape) != 1 else (1, 1)
+    return replace(tensor, shape=(batch, *[1] * (rank - 2), channels))
 
 
 def _emit_before_movement(output: ir.Value, context: Context, one: ir.Value | Operand, expression: Expression) -> bool:

@@ -14,14 +14,15 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
+from nndeploy.graph.constants import constant_array
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand
 from nndeploy.values.size import Dim, product
 from nndeploy_native.expressions import Expression, const
 from nndeploy_native.expressions import operand as x_
 from nndeploy_native.lowering.context import Context, image_shape
-from nndeploy_native.lowering.integer_rules import BYTES
+from nndeploy_native.lowering.integer_rules import BYTES, dequantised
 from nndeploy_native.lowering.windows import windows_of
-from nndeploy_native.steps.bytes import BytePooling
+from nndeploy_native.steps.bytes import ByteMean, BytePooling
 from nndeploy_native.steps.convolution import Window, Windows
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import Scattered
@@ -89,6 +90,8 @@ def _pool_bytes(node: ir.Node, context: Context) -> None:
 
 def global_pooling(node: ir.Node, context: Context) -> None:
     """Lowers GlobalAveragePool, GlobalMaxPool and GlobalLpPool: a window as large as the image."""
+    if node.op_type == "GlobalAveragePool" and _mean_of_bytes(node, context):
+        return
     x, output = context.blocked(operand(node, 0)), context.output(node.outputs[0], Layout.BLOCKED)
     window = Window((x.shape[2], x.shape[3]))
     kind = {"GlobalMaxPool": "max", "GlobalAveragePool": "mean"}.get(node.op_type, "sum")
@@ -100,6 +103,19 @@ def global_pooling(node: ir.Node, context: Context) -> None:
         _norm(context, x, output, int_attribute(node, "p", 2), pooled)
     else:
         pooled(x, output)
+
+
+def _mean_of_bytes(node: ir.Node, context: Context) -> bool:
+    """Lowers the mean of an image of dequantised bytes to that of the bytes; False where it is none."""
+    found = dequantised(operand(node, 0))
+    if found is None or found.scale.size != 1 or found.value.dtype is None:
+        return False
+    zero = constant_array(found.zero)
+    if found.value.dtype.name.lower() not in BYTES or (zero is not None and zero.size != 1):
+        return False
+    x, output = context.channels_last(found.value), context.output(node.outputs[0], Layout.PLAIN)
+    context.emit(ByteMean(output, x, 0 if zero is None else int(zero.item()), float(found.scale.item())))
+    return True
 
 
 def unpooling(node: ir.Node, context: Context) -> None:

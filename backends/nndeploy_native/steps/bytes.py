@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that are made of floats, or of bytes: scaled and added up, looked up in a table, or the largest of windows."""
+"""Bytes that are made of floats, or of bytes: scaled, added up, looked up, the largest of windows; means of bytes."""
 
 from dataclasses import dataclass
 
@@ -105,3 +105,41 @@ class BytePooling:
     def written(self) -> Written:
         rows, columns = self.window.kernel
         return Written("int8_pool", f"max {rows}x{columns} of bytes", self)
+
+
+@dataclass(frozen=True, slots=True)
+class ByteMean:
+    """The mean of each channel of an image (N, ..., C), plain: (x - zero) * scale, of float32 (N, C)."""
+
+    output: Tensor
+    x: Tensor
+    zero: int
+    scale: float
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
+
+    def written(self) -> Written:
+        return Written("int8_mean", "mean of bytes", self)
+
+
+@dataclass(frozen=True, slots=True)
+class ByteTimes:
+    """output = (x - zero) * factor * by, rounded, plus `out_zero`, of an image (N, ..., C) and floats (N or 1, ..., C)."""
+
+    output: Tensor
+    x: Tensor
+    by: Tensor
+    zero: int
+    factor: float
+    out_zero: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x, self.by)
+
+    def written(self) -> Written:
+        return Written("int8_times", "bytes times channels", self)

@@ -11,7 +11,7 @@ from nndeploy_native.expressions import Expression, operand
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.steps.attention import Attention
-from nndeploy_native.steps.bytes import ByteLine, ByteTerm, Quantise
+from nndeploy_native.steps.bytes import ByteLine, ByteMean, ByteTerm, ByteTimes, Quantise
 from nndeploy_native.steps.convolution import Convolution, Window, Windows
 from nndeploy_native.steps.elementwise import Operand
 from nndeploy_native.steps.grams import Grams, GramTables, TextGrams, Tokens
@@ -173,6 +173,15 @@ def _bytes() -> Iterator[NativeStep]:
     row = t("x", 5, 19, element="uint8")
     for wrong in (np.full(19, 2.0**29, np.float32), zeros(20) + 1):
         yield ByteLine(replace(row, name="y"), (ByteTerm(row, 100, 0.25),), 9, 3, 250, wrong)
+    image, numbers = t("x", 2, 4, 6, element="uint8"), t("b", 2, 1, 6)
+    for of, by in ((image, t("b", 2, 1, 5)), (image, t("b", 3, 1, 6)), (t("x", 2, 5, 6, element="uint8"), numbers)):
+        yield ByteTimes(replace(image, name="y"), of, by, 3, 0.5, 4)
+    yield ByteTimes(replace(image, name="y"), image, replace(numbers, element="int32"), 3, 0.5, 4)
+    yield ByteTimes(t("y", 2, 4, 6), image, numbers, 3, 0.5, 4)
+    yield ByteTimes(replace(image, name="y"), image, numbers, 256, 0.5, 4)
+    yield ByteMean(t("y", 2, 5), image, 3, 0.5)
+    yield ByteMean(t("y", 2, 6), image, 256, 0.5)
+    yield ByteMean(t("y", 2, 6, element="uint8"), image, 3, 0.5)
 
 
 def _of_bytes() -> Iterator[NativeStep]:

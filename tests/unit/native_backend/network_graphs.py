@@ -606,6 +606,8 @@ class Drawn:
             y = self.bytes_of(y, element)
             if self.shapes[y] == self.shapes[first] and self.random.random() < 0.7:
                 y = self.bytes_of(self.node("Add", [y, first]), element)
+            if self.random.random() < 0.3:  # a gate
+                y = self.bytes_of(self.node("Mul", [y, self.node("GlobalMaxPool", [y])]), element)
         return y
 
     def bytes_of(self, x: str, element: type[np.uint8] | type[np.int8]) -> str:

@@ -105,6 +105,69 @@ def test_pools_of_bytes(level: str, element: str) -> None:
 
 
 @each_float_level
+@pytest.mark.parametrize("element", ["uint8", "int8"])
+@pytest.mark.parametrize("channels", [3, 24, 100])
+@pytest.mark.parametrize("attributes", ["kernel_shape=[2,2], strides=[2,2]", "kernel_shape=[5,5], pads=[2,2,2,2]",
+                                        "kernel_shape=[1,3], strides=[1,3], dilations=[1,2]"])  # fmt: skip
+def test_pools_of_bytes_of_any_channels(level: str, element: str, channels: int, attributes: str) -> None:
+    sizes = {"k": (4, 3), "p": (8, 7), "d": (8, 1)}[
+        "p" if "pads" in attributes else "d" if "dil" in attributes else "k"
+    ]
+    shape = f"2,{channels},{sizes[0]},{sizes[1]}"
+    text = f"g ({element}[2,{channels},8,7] x) => ({element}[{shape}] y) {{ y = MaxPool<{attributes}>(x) }}"
+    assert_same(model_of(text), {"x": bytes_of(element, 2, channels, 8, 7)}, level)
+
+
+GATED = """g (uint8[{n},16,8,4] x) => ({to}[{n},{c},8,4] y) {{ a = DequantizeLinear(x, e, z)
+    b = DequantizeLinear(w, e)  c0 = Conv<pads=[1,1,1,1]>(a, b)  c = QuantizeLinear(c0, h, {zero})
+    d = DequantizeLinear(c, h, {zero})  m = GlobalAveragePool(d)  s = Mul(m, gates)  g = Mul({order})
+    y = QuantizeLinear(g, f, {zero}) }}"""
+
+
+@each_float_level
+@pytest.mark.parametrize("to", ["uint8", "int8"])
+@pytest.mark.parametrize("channels", [5, 16, 70])
+def test_gates_of_channels_are_passes_over_bytes(level: str, to: str, channels: int) -> None:
+    """The mean of an image and what it scales; exact, as scales and the number of pixels are powers of two."""
+    constants = {
+        "z": np.array(120, np.uint8), "e": np.array(0.25, np.float32), "f": np.array(2.0, np.float32),
+        "h": np.array(64.0, np.float32), "w": bytes_of("int8", channels, 16, 3, 3), "k": np.array(7, np.uint8),
+        "kk": np.array(-3, np.int8),
+        "gates": 2.0 ** np.arange(-3, channels - 3).clip(-3, 2).astype(np.float32).reshape(1, -1, 1, 1),
+    }  # fmt: skip
+    zero, order = ("k", "d, s") if to == "uint8" else ("kk", "s, d")
+    text = GATED.format(n=2, to=to, c=channels, zero=zero, order=order)
+    model, inputs = model_of(text, constants), {"x": bytes_of("uint8", 2, 16, 8, 4, seed=3)}
+    kernels = [one for one in kernels_of(built(model)) if one.startswith("int8") or one == "pool"]
+    assert kernels == ["int8_convolution", "int8_mean", "int8_times"]
+    assert_same(model, inputs, level)
+    ranges = {"n": DimRange(1, 4, 1)}
+    free = built(dynamic(GATED.format(n="n", to=to, c=channels, zero=zero, order=order), ranges, constants), ranges)
+    np.testing.assert_array_equal(run(free, inputs, level, threads=2)["y"], by_onnxruntime(model, inputs)["y"])
+
+
+@each_float_level
+def test_shuffled_channels_stay_side_by_side(level: str) -> None:
+    """Channels of two halves in turns, of which each half goes on by itself."""
+    text = """g (uint8[1,16,6,5] x) => (uint8[1,24,6,5] y, uint8[1,8,6,5] p) < int64[5] apart = {1,2,8,6,5},
+        int64[4] joined = {1,16,6,5}, int64[2] parts = {8,8}> {
+        a = DequantizeLinear(x, s, z)  b = DequantizeLinear(w, ws)  c = Conv<pads=[1,1,1,1]>(a, b)
+        q = QuantizeLinear(c, t, z)  d = DequantizeLinear(q, t, z)  e = Reshape(d, apart)
+        f = Transpose<perm=[0,2,1,3,4]>(e)  g = Reshape(f, joined)  h, i = Split<axis=1>(g, parts)
+        p = QuantizeLinear(h, s, z)  r = QuantizeLinear(i, t, z)  j = DequantizeLinear(r, t, z)
+        v1 = DequantizeLinear(v2, ws)  k0 = Conv(j, v1)  y = QuantizeLinear(k0, t, k) }"""
+    constants = CONSTANTS | {"v2": bytes_of("int8", 24, 8, 1, 1, seed=1)}
+    model = model_of(text, constants)
+    for kernel in ("elementwise", "gather_places"):
+        assert kernel not in kernels_of(built(model))
+    apart = {
+        name: np.abs(array.astype(np.int32) - by_onnxruntime(model, {"x": bytes_of("uint8", 1, 16, 6, 5)})[name])
+        for name, array in run(built(model), {"x": bytes_of("uint8", 1, 16, 6, 5)}, level).items()
+    }
+    assert all(one.max() <= 1 and (one > 0).mean() < 0.02 for one in apart.values())
+
+
+@each_float_level
 def test_a_bias_between_bytes_is_one_pass_over_bytes(level: str) -> None:
     """One number for each place of the last axis; exact, as scales are powers of two."""
     text = """g (uint8[2,7,70] x) => (uint8[2,7,70] y) { a = DequantizeLinear(x, e, z)  b = Add(bias, a)

@@ -10,8 +10,7 @@
 #include "model/words.h"
 
 #define NND_LINE_CHUNK (4 * NND_LANES) /* bytes that are made at once */
-#define NND_MOST_FACTOR 1048576.0      /* 255 times twice of it is less than what int32 holds, */
-#define NND_MOST_ADDED 536870912.0f    /* and so is that with this */
+#define NND_MOST_ADDED 536870912.0f    /* 255 times twice the largest factor, and this, are what int32 holds */
 
 struct nnd_line_own {
   int operands[2], out;
