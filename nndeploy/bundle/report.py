@@ -152,12 +152,28 @@ class QuantisedLayer:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskMeasure:
+    """How far the bundle's results agree with float32's in the terms of the task, on `count` of them; 1 is all.
+
+    `kind`: "classes" and "texts", the share of equal ones; "cosine", of vectors, the mean; "boxes", the mean of what
+    each has in common with the best one of the other side (intersection over union). `result` is an output, or what
+    processors call the field of a pipeline.
+    """
+
+    result: str
+    kind: str
+    agreement: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class QuantisationReport:
     """How a float32 model was quantised before it was split.
 
     `to` is "int8" or "int4"; `form` "static", "dynamic" or "blocks"; `calibration` "" where none is needed. `least_db`
     is the limit that was asked for. `float_bytes` and `quantised_bytes` are those of the constants of both models.
-    `bundle_db` is the ratio of signal to noise of the whole bundle against the float32 model. Milliseconds are of a
+    `bundle_db` is the ratio of signal to noise of the whole bundle against the float32 model, and `measures` what that
+    means for the task. Milliseconds are of a
     call of the float32 model's bundle and of this one, None where nothing was measured.
     """
 
@@ -172,6 +188,7 @@ class QuantisationReport:
     trials: tuple[QuantisationTrial, ...]
     layers: tuple[QuantisedLayer, ...]
     bundle_db: float | None = None
+    measures: tuple[TaskMeasure, ...] = ()
     float_ms: float | None = None
     quantised_ms: float | None = None
 
@@ -290,7 +307,7 @@ _PARTS = {
     "nodes": NodeReport, "submodels": SubmodelReport, "passes": PassReport, "checks": CheckReport,
     "candidates": Candidate, "logs": BuildLog, "target_chains": ChainReport,
     "targets": TargetReport, "contents": Content, "places": PlaceReport, "trials": QuantisationTrial,
-    "layers": QuantisedLayer,
+    "layers": QuantisedLayer, "measures": TaskMeasure,
 }  # fmt: skip
 _PART = {"quantisation": QuantisationReport}
 _ONLY_HERE = ("bundle", "bundle_bytes", "contents", "places", "seconds")

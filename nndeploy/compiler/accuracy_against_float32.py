@@ -12,6 +12,7 @@ from nndeploy.checking.cuts import behind_cuts
 from nndeploy.compiler.pack import Packing
 from nndeploy.errors import CheckError
 from nndeploy.quantisation.accuracy import Outputs, worst_accuracy
+from nndeploy.quantisation.task_measures import task_measures
 
 SLACK_DB = 0.5
 """Right engines may differ by so much, which is a tenth of the noise."""
@@ -36,4 +37,6 @@ def with_accuracy(packing: Packing, got: Outputs) -> QuantisationReport | None:
             f"against float32, not {by_file.sqnr_db:.1f} dB",
             hint="--backends onnxruntime computes as the quantised model says",
         )
-    return replace(report, bundle_db=round(found.sqnr_db, 1))
+    carried = packing.options.pipeline
+    measures = task_measures(got, packing.float_outputs, names, None if carried is None else carried.results)
+    return replace(report, bundle_db=round(found.sqnr_db, 1), measures=tuple(measures))

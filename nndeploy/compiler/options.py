@@ -46,6 +46,9 @@ class Carried(Protocol):
             DataError: it does not fit.
         """
 
+    def results(self, outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns what it makes of the outputs of one call, by what processors call it."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:

@@ -29,10 +29,11 @@ def times_of(step: Elementwise) -> ByteTimes | None:
     if element not in RANGES or step.domain is not Domain.FLOAT32 or len(operands) != 2 or step.output.is_blocked:
         return None
     image = next((number for number, one in enumerate(operands) if _is_image(one, step.output)), -1)
-    by = operands[1 - image].tensor
-    x = operands[image].tensor
-    if image < 0 or x is None or by is None or not _is_of_channels(operands[1 - image], step.output.shape):
+    if image < 0 or not _is_of_channels(operands[1 - image], step.output.shape):
         return None
+    x, by = operands[image].tensor, operands[1 - image].tensor
+    assert x is not None
+    assert by is not None
     match step.expression:
         case (str(name), ("add", ("round", tuple(rounded)), ("const", int(zero) | float(zero)))):
             pass

@@ -127,7 +127,7 @@ class ByteMean:
 
 @dataclass(frozen=True, slots=True)
 class ByteTimes:
-    """output = (x - zero) * factor * by, rounded, plus `out_zero`, of an image (N, ..., C) and floats (N or 1, ..., C)."""
+    """output = (x - zero) * factor * by, rounded, plus `out_zero`; x is (N, ..., C), by are floats (N or 1, ..., C)."""
 
     output: Tensor
     x: Tensor

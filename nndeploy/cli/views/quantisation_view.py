@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a model was quantised, as `compile` and `inspect` print it: what was tried, what stayed float, and what for."""
 
-from nndeploy.bundle.report import QuantisationReport, Report
+from nndeploy.bundle.report import QuantisationReport, Report, TaskMeasure
 from nndeploy.cli.console import print_line, print_table
 
 
@@ -44,7 +44,18 @@ def _lines(found: QuantisationReport) -> list[str]:
     lines = [f"{ranges}constants: {found.float_bytes:,} bytes in float32, {found.quantised_bytes:,} quantised"]
     if found.bundle_db is not None:
         lines.append(f"the bundle itself against float32: {found.bundle_db:.1f} dB")
+    lines += [_measure_line(one) for one in found.measures]
     if found.float_ms and found.quantised_ms:
         times = f"float32 {found.float_ms:.3f} ms, quantised {found.quantised_ms:.3f} ms"
         lines.append(f"a call here: {times} ({found.float_ms / found.quantised_ms:.2f} times as fast)")
     return lines
+
+
+def _measure_line(one: TaskMeasure) -> str:
+    told = {
+        "boxes": f"boxes cover {one.agreement:.1%} of float32's, of {one.count}",
+        "classes": f"{one.agreement:.2%} of {one.count:,} classes are float32's",
+        "cosine": f"cosine to float32 {one.agreement:.4f}, the mean of {one.count}",
+        "texts": f"{one.agreement:.1%} of {one.count} texts are float32's",
+    }[one.kind]
+    return f"{one.result}: {told}"

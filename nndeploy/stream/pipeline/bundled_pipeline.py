@@ -7,19 +7,22 @@ nothing of pipelines leaves them alone. Processors are named, never shipped. Pip
 itself; other models are looked for beside it.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import Bundle, open_bundle
-from nndeploy.errors import BundleError, DataError, MissingInputError, PolicyError
+from nndeploy.errors import BundleError, DataError, MissingInputError, NndeployError, PolicyError
 from nndeploy.files.shipped_configs import config_files
 from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.parameters import FilesBeside
+from nndeploy.processors.processor import ProcessorStep
 from nndeploy.stream.pipeline.checked_plan import check_carried
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, pipeline_from_toml
+from nndeploy.values.types import Value
 
 TOML = "pipeline/pipeline.toml"
 FILES = "pipeline/files.json"
@@ -68,6 +71,23 @@ class CarriedPipeline:
             DataError: it does not fit; the message names the file and the place in it.
         """
         check_carried(self.file, manifest, rows)
+
+    def results(self, outputs: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns what the steps behind the bundle's model make of the outputs of one call, by the processors' names.
+
+        A step that reads something else, such as the image, is left out; so is all from one on that fails.
+        """
+        own = next(one for one in self.file.pipelines if one.runner is not None and not one.runner.model)
+        assert own.runner is not None
+        fields = {own.runner.outputs.get(name, name): value for name, value in outputs.items()}
+        found: dict[str, str] = {}
+        steps = [step for stage in own.posts for step in stage.steps if isinstance(step, ProcessorStep)]
+        with contextlib.suppress(NndeployError):
+            for step in steps:
+                if fields.keys() >= set(step.takes):
+                    fields |= step(fields)
+                    found |= dict(zip(step.processor.gives, step.gives, strict=True))
+        return {name: fields[field] for name, field in found.items()}
 
 
 def carried_pipeline(path: Path, where: str = "") -> CarriedPipeline:

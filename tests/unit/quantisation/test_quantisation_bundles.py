@@ -144,6 +144,7 @@ def test_a_bundle_that_is_further_off_than_was_allowed_is_not_written(noise: flo
     packing = SimpleNamespace(
         quantisation=QuantisationReport("int8", "static", "min-max", 20.0, 3, 1, 400, 100, (), ()),
         loaded=load_model(convolutions(1)),
+        options=SimpleNamespace(pipeline=None),
         float_outputs=({"scores": want},),
         original=SimpleNamespace(outputs=({"scores": want * np.float32(1.05)},)),
     )
