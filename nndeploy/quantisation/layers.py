@@ -3,7 +3,8 @@
 
 Products (convolutions and matrix products) are what quantisation is for. In networks of convolutions what stands
 between them is quantised too, so that values stay bytes on their way; between the products of a transformer stand
-normalisations and softmax, which need float.
+normalisations and softmax, which need float. An activation that several nodes spell, such as x * Sigmoid(x), stays
+float from the bytes that it is of to those that it gives: a table of 256, where its parts would be rounded each.
 """
 
 from collections.abc import Iterator
@@ -24,6 +25,10 @@ _BETWEEN = (
     "AveragePool", "Clip", "Concat", "Flatten", "GlobalAveragePool", "LeakyRelu", "MaxPool", "Relu", "Reshape",
     "Resize", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze",
 )  # fmt: skip
+_OF_ELEMENTS = frozenset((
+    "Abs", "Add", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Max",
+    "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu", "Sigmoid", "Softplus", "Sqrt", "Sub", "Tanh",
+))  # fmt: skip
 _QUANTISED_WEIGHTS = ("DequantizeLinear", "MatMulNBits")
 
 
@@ -62,7 +67,7 @@ def all_layers(graph: ir.Graph) -> tuple[Layer, ...]:
     """Returns what can be quantised to integers, weights and activations, in the order of the graph."""
     products = [_product(node) for node in graph if node.op_type in PRODUCTS and _is_float32(node)]
     convolving = _weight_bytes(products, CONVOLUTIONS) >= _weight_bytes(products, MATRIX_PRODUCTS)
-    between = {node_name(node) for node in graph if convolving and _stands_between(node)}
+    between = {node_name(node) for node in graph if convolving and _stands_between(node)} - _parts_of_activations(graph)
     return tuple(
         _product(node)
         for node in graph
@@ -108,6 +113,24 @@ def _stands_between(node: ir.Node) -> bool:
     if node.op_type not in (*_OF_TWO, *_BETWEEN) or not _is_float32(node):
         return False
     return all(constant_tensor(value) is None for value in _data(node))
+
+
+def _parts_of_activations(graph: ir.Graph) -> set[str]:
+    """Returns the names of nodes that are, several together, a function of the elements of one value."""
+    of: dict[ir.Value, ir.Value] = {}
+    parts: set[str] = set()
+    for node in graph:
+        if node.op_type not in _OF_ELEMENTS or not node.outputs:
+            continue
+        varying = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
+        sources = {of.get(value, value) for value in varying}
+        if len(sources) != 1:
+            continue
+        of[node.outputs[0]] = sources.pop()
+        makers = [value.producer() for value in varying if value in of]
+        if makers:
+            parts |= {node_name(one) for one in (node, *makers) if one is not None}
+    return parts
 
 
 def _data(node: ir.Node) -> Iterator[ir.Value]:

@@ -2,11 +2,14 @@
 """The parts of quantisation by themselves: figures, samples held out, the search for the fewest float layers."""
 
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
 
 from nndeploy.quantisation.accuracy import MAX_DB, MIN_DB, worst_accuracy
 from nndeploy.quantisation.float_layers import _least
 from nndeploy.quantisation.held_out import MAX_HELD_OUT, split_samples
+from nndeploy.quantisation.layers import all_layers
 
 
 def of(got, want) -> float:
@@ -66,3 +69,20 @@ def test_the_search_finds_the_least_count_in_few_trials(most: int) -> None:
         assert len(asked) <= 2 + np.log2(most) + 1
     assert _least(lambda _count: False, most) is None
     assert _least(lambda _count: True, 0) is None
+
+
+ACTIVATIONS = """<ir_version: 8, opset_import: ["": 18]> g (float[1,4,8,8] x) => (float[1,4,8,8] y)
+    <float[4,4,1,1] w = {%s}, float three = {3.0}, float zero = {0.0}, float six = {6.0}> {
+    a = Conv(x, w)  b = Sigmoid(a)  silu = Mul(a, b)  c = Conv(silu, w)  d = Add(c, three)  clip = Clip(d, zero, six)
+    swish = Mul(c, clip)  e = Div(swish, six)  f = Conv(e, w)  relu = Relu(f)  residual = Add(relu, a)
+    gate = Sigmoid(f)  gated = Mul(residual, gate)  y = Conv(gated, w) }"""
+
+
+def test_parts_of_an_activation_are_no_layers() -> None:
+    """What several nodes make of one value; a Relu alone, a sum and a gate of another value are."""
+    model = ir.from_proto(onnx.parser.parse_model(ACTIVATIONS % ",".join(["0.5"] * 16)))
+    for node in model.graph:
+        node.name = node.outputs[0].name
+        node.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+    layers = [layer.name for layer in all_layers(model.graph)]
+    assert layers == ["a", "c", "f", "relu", "residual", "gated", "y"]
