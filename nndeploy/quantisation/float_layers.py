@@ -29,12 +29,15 @@ class FloatLayers:
     trials: tuple[QuantisationTrial, ...]
 
 
-def float_layers(bench: Bench, method: Method, least_db: float, progress: Callable[[str], None]) -> FloatLayers:
+def float_layers(
+    bench: Bench, ranking: Bench, method: Method, least_db: float, progress: Callable[[str], None]
+) -> FloatLayers:
     """Returns the fewest of the worst layers that must stay float for an accuracy of `least_db`.
 
-    It is for a method that is not accurate enough with all layers quantised.
+    It is for a method that is not accurate enough with all layers quantised; what each layer costs is measured at the
+    outputs of `ranking`.
     """
-    alone = _costs(bench, method, progress)
+    alone = _costs(ranking, method, progress)
     ranked = sorted(method.layers, key=lambda layer: alone[layer.name])
     most = max(i for i, layer in enumerate(ranked) if layer.is_product)  # with more no product is left
     trials: list[QuantisationTrial] = []

@@ -7,8 +7,8 @@ normalisations and softmax, which need float. An activation that several nodes s
 float from the bytes that it is of to those that it gives: a table of 256, where its parts would be rounded each.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -34,11 +34,15 @@ _QUANTISED_WEIGHTS = ("DequantizeLinear", "MatMulNBits")
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A node that can be quantised; `weight_bytes` are those of its constant weights, 0 where both sides vary."""
+    """A node that can be quantised; `weight_bytes` are those of its constant weights, 0 where both sides vary.
+
+    `sources` are the layers nearest before it, by name.
+    """
 
     name: str
     op: str
     weight_bytes: int = 0
+    sources: tuple[str, ...] = ()
 
     @property
     def is_product(self) -> bool:
@@ -68,11 +72,35 @@ def all_layers(graph: ir.Graph) -> tuple[Layer, ...]:
     products = [_product(node) for node in graph if node.op_type in PRODUCTS and _is_float32(node)]
     convolving = _weight_bytes(products, CONVOLUTIONS) >= _weight_bytes(products, MATRIX_PRODUCTS)
     between = {node_name(node) for node in graph if convolving and _stands_between(node)} - _parts_of_activations(graph)
-    return tuple(
-        _product(node)
-        for node in graph
-        if node_name(node) in between or (node.op_type in PRODUCTS and _is_float32(node))
-    )
+    taken = [node for node in graph if node_name(node) in between or (node.op_type in PRODUCTS and _is_float32(node))]
+    sources = _sources(graph, {node_name(node) for node in taken})
+    return tuple(replace(_product(node), sources=sources[node_name(node)]) for node in taken)
+
+
+def with_followers(layers: Sequence[Layer], floats: Collection[str]) -> frozenset[str]:
+    """Returns the layers in `floats`, and those that are no products and read what such layers make alone.
+
+    Bytes on the way of floats would cost accuracy and bring nothing.
+    """
+    found = set(floats)
+    for layer in layers:
+        if not layer.is_product and layer.sources and found.issuperset(layer.sources):
+            found.add(layer.name)
+    return frozenset(found)
+
+
+def _sources(graph: ir.Graph, taken: set[str]) -> dict[str, tuple[str, ...]]:
+    """Returns the nearest nodes of `taken` before each node, by name."""
+    makers: dict[str, tuple[str, ...]] = {}
+    for node in graph:
+        found: dict[str, None] = {}
+        for value in node.inputs:
+            maker = value.producer() if value is not None else None
+            if maker is not None:
+                name = node_name(maker)
+                found |= dict.fromkeys((name,) if name in taken else makers.get(name, ()))
+        makers[node_name(node)] = tuple(found)
+    return makers
 
 
 def weighted_matmuls(graph: ir.Graph) -> tuple[Layer, ...]:

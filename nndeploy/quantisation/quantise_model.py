@@ -33,6 +33,7 @@ from nndeploy.quantisation.trials import Bench, Method, reported
 from nndeploy.values.types import Value
 
 Sample = Mapping[str, Value]
+_SQUASHING = ("LogSoftmax", "Sigmoid", "Softmax")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _quantised(who: Quantising, loaded: LoadedModel, samples: SplitSamples, want
     method, trials = tried.method, tried.trials
     found = FloatLayers((), {}, ())
     if trials[0].sqnr_db < wanted.least_db:
-        found = float_layers(bench, method, wanted.least_db, who.progress)
+        found = float_layers(bench, _ranking_bench(who, measured, bench), method, wanted.least_db, who.progress)
     if found.floats is None:
         raise _not_accurate(trials[0], method, wanted)
     who.progress("the quantised model")
@@ -136,6 +137,21 @@ def _bench(who: Quantising, measured: ir.Model, samples: SplitSamples, float_out
     if not frozenset(names) <= want[0].keys():
         want = who.workers.evaluate(who.quantiser, model, samples.held_out, who.options)
     return Bench(who.workers, who.quantiser, who.options, model, names, samples, want)
+
+
+def _ranking_bench(who: Quantising, measured: ir.Model, bench: Bench) -> Bench:
+    """Returns where layers are ranked: by what goes into a last Softmax or Sigmoid, which hides most errors."""
+    model = measured.clone()
+    for i, output in enumerate(model.graph.outputs):
+        maker = output.producer()
+        if maker is not None and maker.op_type in _SQUASHING and maker.inputs[0] is not None:
+            model.graph.outputs[i] = maker.inputs[0]
+    names = tuple(value.name for value in model.graph.outputs if value.name)
+    if names == bench.names or len({*names}) < len(bench.names):
+        return bench
+    as_bytes = model_bytes(model)
+    want = who.workers.evaluate(who.quantiser, as_bytes, bench.samples.held_out, who.options)
+    return replace(bench, model=as_bytes, names=names, want=want)
 
 
 def _methods(graph: ir.Graph, wanted: Wanted) -> Iterator[Method]:

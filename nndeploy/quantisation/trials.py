@@ -12,7 +12,7 @@ from nndeploy.jobs.workers import Workers
 from nndeploy.plugin.interface import BuildOptions, QuantiseRecipe, Ranges
 from nndeploy.quantisation.accuracy import Accuracy, Outputs, worst_accuracy
 from nndeploy.quantisation.held_out import SplitSamples
-from nndeploy.quantisation.layers import Layer
+from nndeploy.quantisation.layers import Layer, with_followers
 
 RANKING_SAMPLES = 2
 """Held-out samples that tell how much each layer costs; the order is the same with more."""
@@ -34,7 +34,8 @@ class Method:
         return f"{self.form} {self.calibration}".strip()
 
     def recipe(self, floats: Collection[str] = ()) -> QuantiseRecipe:
-        """Returns the recipe that leaves the layers named in `floats` float."""
+        """Returns the recipe that leaves the layers named in `floats` float, with what only follows them."""
+        floats = with_followers(self.layers, floats)
         return QuantiseRecipe(self.form, tuple(x.name for x in self.layers if x.name not in floats), self.ranges)
 
 
