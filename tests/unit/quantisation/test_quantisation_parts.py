@@ -9,7 +9,7 @@ import pytest
 from nndeploy.quantisation.accuracy import MAX_DB, MIN_DB, worst_accuracy
 from nndeploy.quantisation.float_layers import _least
 from nndeploy.quantisation.held_out import MAX_HELD_OUT, split_samples
-from nndeploy.quantisation.layers import all_layers
+from nndeploy.quantisation.layers import Layer, all_layers, with_followers
 
 
 def of(got, want) -> float:
@@ -78,11 +78,24 @@ ACTIVATIONS = """<ir_version: 8, opset_import: ["": 18]> g (float[1,4,8,8] x) =>
     gate = Sigmoid(f)  gated = Mul(residual, gate)  y = Conv(gated, w) }"""
 
 
-def test_parts_of_an_activation_are_no_layers() -> None:
-    """What several nodes make of one value; a Relu alone, a sum and a gate of another value are."""
+def layers_of_activations() -> tuple[Layer, ...]:
+    """Returns the layers of a network, each called as its output."""
     model = ir.from_proto(onnx.parser.parse_model(ACTIVATIONS % ",".join(["0.5"] * 16)))
     for node in model.graph:
         node.name = node.outputs[0].name
         node.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
-    layers = [layer.name for layer in all_layers(model.graph)]
+    return all_layers(model.graph)
+
+
+def test_parts_of_an_activation_are_no_layers() -> None:
+    """What several nodes make of one value; a Relu alone, a sum and a gate of another value are."""
+    layers = [layer.name for layer in layers_of_activations()]
     assert layers == ["a", "c", "f", "relu", "residual", "gated", "y"]
+
+
+@pytest.mark.parametrize(("floats", "all_floats"), [
+    ((), ""), (("a",), "a"), (("f",), "f relu"), (("a", "f"), "a f gated relu residual"), (("y",), "y"),
+])  # fmt: skip
+def test_what_reads_floats_alone_and_is_no_product_stays_float(floats: tuple[str, ...], all_floats: str) -> None:
+    """Products before an activation count as what makes its result."""
+    assert sorted(with_followers(layers_of_activations(), floats)) == all_floats.split()
