@@ -37,7 +37,8 @@
   X(elementwise, elementwise) X(fully_connected, fully_connected) X(gather, picked) X(gather_elements, picked) X(gather_nd, picked) \
   X(gather_places, gather_places) X(grid_sample, grid_sample) X(gru, recurrent_layer) X(hardmax, along_axis) \
   X(instance_norm, instance_norm) X(int8_connected, int8_connected) X(int8_convolution, int8_convolution) \
-  X(int8_line, int8_line) X(int8_mean, int8_mean) X(int8_pool, int8_pool) X(int8_quantise, int8_quantise) X(int8_table, int8_table) X(int8_times, int8_times) \
+  X(int8_line, int8_line) X(int8_mean, int8_mean) X(int8_pool, int8_pool) X(int8_quantise, int8_quantise) \
+  X(int8_table, int8_table) X(int8_times, int8_times) \
   X(inverted_residual, three_convs) X(join, join) X(log_softmax, along_axis) X(lrn, lrn) X(lstm, recurrent_layer) \
   X(normalise, normalise) X(one_hot, one_hot) X(padded_at, padded_at) X(padded_copy, padded_copy) \
   X(padded_image, padded_image) X(pairwise_shares, pairwise_shares) X(planar_separable, two_convs) X(pool, pool) X(pool_places, pool_places) \

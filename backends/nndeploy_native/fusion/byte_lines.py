@@ -15,14 +15,12 @@ import numpy as np
 
 from nndeploy.values.size import product
 from nndeploy_native.expressions import Expression
-from nndeploy_native.steps.bytes import ByteLine, ByteTerm
+from nndeploy_native.steps.bytes import MOST_FACTOR, ByteLine, ByteTerm
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Tensor
 
 RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
-MOST_FACTOR = 2.0**20
-"""Larger factors are left to programs: NND_MOST_FACTOR of the kernel library."""
 MOST_ADDED = 2.0**29
 """And numbers: NND_MOST_ADDED."""
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from nndeploy.values.size import product
 from nndeploy_native.expressions import Domain, Expression
-from nndeploy_native.fusion.byte_lines import MOST_FACTOR, RANGES
-from nndeploy_native.steps.bytes import ByteTimes
+from nndeploy_native.fusion.byte_lines import RANGES
+from nndeploy_native.steps.bytes import MOST_FACTOR, ByteTimes
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Shape, Tensor
@@ -65,15 +65,14 @@ def _is_image(one: Operand, output: Tensor) -> bool:
 def _is_of_channels(one: Operand, shape: Shape) -> bool:
     """Whether an operand is plain floats, one a channel of each image (N, ..., C) or of all."""
     tensor = one.tensor
-    if (
-        tensor is None
-        or tensor.element != "fp32"
-        or tensor.is_blocked
-        or len(one.shape) != len(shape)
-        or len(shape) < 3
-    ):
+    if tensor is None or tensor.element != "fp32" or tensor.is_blocked or len(one.shape) != len(shape):
         return False
-    return one.shape[-1] == shape[-1] and product(one.shape[1:-1]) == 1 and one.shape[0] in (1, shape[0])
+    return (
+        len(shape) > 2
+        and one.shape[-1] == shape[-1]
+        and product(one.shape[1:-1]) == 1
+        and one.shape[0] in (1, shape[0])
+    )
 
 
 def _read(expression: Expression, image: int) -> _Scaled | None:

@@ -334,11 +334,11 @@ class Context:
         moved = self._moved.get(value.name or "")
         if moved is None or not self.is_moved(value) or moved.base.is_blocked or moved.places.ndim < 3:
             return False
-        channels, along = (
-            np.diff(moved.places.take(range(min(2, size)), axis), axis=axis)
-            for axis, size in ((1, moved.places.shape[1]), (-1, moved.places.shape[-1]))
-        )
-        return channels.size > 0 and along.size > 0 and abs(int(channels.flat[0])) < abs(int(along.flat[0]))
+        places = moved.places
+        if min(places.shape[1], places.shape[-1]) < 2:
+            return False
+        first, channel, along = (int(places[0, i][..., j].flat[0]) for i, j in ((0, 0), (1, 0), (0, 1)))
+        return abs(channel - first) < abs(along - first)
 
     def channels_last(self, value: ir.Value | None) -> Tensor:
         """Returns (N, C, ...) as a plain tensor (N, ..., C), which is made once."""

@@ -22,7 +22,7 @@ from nndeploy_native.expressions import operand as x_
 from nndeploy_native.lowering.context import Context, image_shape
 from nndeploy_native.lowering.integer_rules import BYTES, dequantised
 from nndeploy_native.lowering.windows import windows_of
-from nndeploy_native.steps.bytes import ByteMean, BytePooling
+from nndeploy_native.steps.bytes import MOST_FACTOR, ByteMean, BytePooling
 from nndeploy_native.steps.convolution import Window, Windows
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import Scattered
@@ -112,6 +112,8 @@ def _mean_of_bytes(node: ir.Node, context: Context) -> bool:
         return False
     zero = constant_array(found.zero)
     if found.value.dtype.name.lower() not in BYTES or (zero is not None and zero.size != 1):
+        return False
+    if not abs(found.scale.item()) < MOST_FACTOR:
         return False
     x, output = context.channels_last(found.value), context.output(node.outputs[0], Layout.PLAIN)
     context.emit(ByteMean(output, x, 0 if zero is None else int(zero.item()), float(found.scale.item())))

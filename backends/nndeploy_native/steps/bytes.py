@@ -10,6 +10,9 @@ from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.step import Words, Written
 from nndeploy_native.tensors import Array, Tensor
 
+MOST_FACTOR = 2.0**20
+"""Larger factors of bytes are left to programs: NND_MOST_FACTOR of the kernel library."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quantise:

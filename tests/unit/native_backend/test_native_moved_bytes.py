@@ -147,6 +147,19 @@ def test_gates_of_channels_are_passes_over_bytes(level: str, to: str, channels: 
 
 
 @each_float_level
+@pytest.mark.parametrize(("element", "channels"), [("uint8", 3), ("int8", 33)])
+def test_means_of_many_bytes(level: str, element: str, channels: int) -> None:
+    """More than are added up in one go."""
+    text = f"""g ({element}[1,{channels},300,301] x) => (float[1,{channels},1,1] y) {{
+        a = DequantizeLinear(x, s, zero)  y = GlobalAveragePool(a) }}"""
+    zero = np.array(120 if element == "uint8" else -7, element)
+    x = bytes_of(element, 1, channels, 300, 301)
+    wanted = (x.astype(np.float64) - float(zero)).mean((2, 3), keepdims=True) * float(CONSTANTS["s"])
+    found = run(built(model_of(text, CONSTANTS | {"zero": zero})), {"x": x}, level)["y"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@each_float_level
 def test_shuffled_channels_stay_side_by_side(level: str) -> None:
     """Channels of two halves in turns, of which each half goes on by itself."""
     text = """g (uint8[1,16,6,5] x) => (uint8[1,24,6,5] y, uint8[1,8,6,5] p) < int64[5] apart = {1,2,8,6,5},

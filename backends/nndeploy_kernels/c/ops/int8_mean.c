@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * int8_mean: the mean of (x - zero) * scale of each channel of images of bytes whose channels lie side by side,
- * (N, ..., C); sums of bytes are exact.
+ * (N, ..., C). Sums of bytes are exact, but for rounding between very many.
  */
 #include "base/operators.h"
 #include "model/words.h"
 
-#define NND_MOST_MEAN (INT32_MAX / 256) /* pixels whose bytes add up to what int32 holds */
+#define NND_MEAN_PIXELS 65536 /* whose bytes are added up in int32 */
 
 NND_RECORD(int8_mean)
 
@@ -32,11 +32,15 @@ struct nnd_int8_mean_fields {
     typedef type some __attribute__((vector_size(lanes), aligned(1)));                                                 \
     typedef int32_t whole __attribute__((vector_size(4 * (lanes))));                                                   \
     typedef float numbers __attribute__((vector_size(4 * (lanes)), aligned(4)));                                       \
-    whole sums = {0};                                                                                                  \
-    for (nnd_size pixel = 0; pixel < t->pixels; pixel++)                                                               \
-      sums += __builtin_convertvector(*(const some *)(from + pixel * t->channels), whole);                             \
-    const whole zeros = (int32_t)t->zero * (int32_t)t->pixels - (whole){0};                                            \
-    *(numbers *)to = __builtin_convertvector(sums - zeros, numbers) * (t->scale / (float)t->pixels);                   \
+    numbers all = {0};                                                                                                 \
+    for (nnd_size first = 0; first < t->pixels; first += NND_MEAN_PIXELS) {                                            \
+      const nnd_size end = nnd_min(t->pixels, first + NND_MEAN_PIXELS);                                                \
+      whole sums = (int32_t)t->zero * (int32_t)(first - end) - (whole){0};                                             \
+      for (nnd_size pixel = first; pixel < end; pixel++)                                                               \
+        sums += __builtin_convertvector(*(const some *)(from + pixel * t->channels), whole);                           \
+      all += __builtin_convertvector(sums, numbers);                                                                   \
+    }                                                                                                                  \
+    *(numbers *)to = all * (t->scale / (float)t->pixels);                                                              \
   }
 NND_MEAN(nnd_mean_unsigned, uint8_t, NND_LANES)
 NND_MEAN(nnd_mean_signed, int8_t, NND_LANES)
@@ -68,7 +72,7 @@ static int nnd_make_int8_mean(struct nnd_maker *m) {
   t->images = in->sizes[0], t->channels = in->sizes[in->rank - 1];
   t->pixels = in->count / t->images / t->channels;
   t->zero = (float)own->zero, t->scale = own->scale, t->is_signed = in->element == NND_INT8;
-  if (out->count != t->images * t->channels || t->pixels > NND_MOST_MEAN)
+  if (out->count != t->images * t->channels)
     return nnd_fail(m->message, "the images of a mean of bytes do not fit together");
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
