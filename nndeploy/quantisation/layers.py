@@ -72,6 +72,7 @@ def all_layers(graph: ir.Graph) -> tuple[Layer, ...]:
     products = [_product(node) for node in graph if node.op_type in PRODUCTS and _is_float32(node)]
     convolving = _weight_bytes(products, CONVOLUTIONS) >= _weight_bytes(products, MATRIX_PRODUCTS)
     between = {node_name(node) for node in graph if convolving and _stands_between(node)} - _parts_of_activations(graph)
+    between &= _before_products(graph)
     taken = [node for node in graph if node_name(node) in between or (node.op_type in PRODUCTS and _is_float32(node))]
     sources = _sources(graph, {node_name(node) for node in taken})
     return tuple(replace(_product(node), sources=sources[node_name(node)]) for node in taken)
@@ -141,6 +142,19 @@ def _stands_between(node: ir.Node) -> bool:
     if node.op_type not in (*_OF_TWO, *_BETWEEN) or not _is_float32(node):
         return False
     return all(constant_tensor(value) is None for value in _data(node))
+
+
+def _before_products(graph: ir.Graph) -> set[str]:
+    """Returns the names of nodes of which a product takes what they make, be it by others: bytes bring nothing else.
+
+    Behind the last one a Concat would give boxes and their scores one scale.
+    """
+    before: set[str] = set()
+    for node in reversed(tuple(graph)):
+        users = [use.node for output in node.outputs for use in output.uses()]
+        if any(user.op_type in PRODUCTS or node_name(user) in before for user in users):
+            before.add(node_name(node))
+    return before
 
 
 def _parts_of_activations(graph: ir.Graph) -> set[str]:
