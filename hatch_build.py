@@ -75,7 +75,7 @@ class Additions(BuildHookInterface):  # type: ignore[type-arg] # generic for its
             main(["here"])
             return
         libraries = [*build_all(arch), build_runner(arch), *build_package()]
-        if WINDOWS.arch.startswith(arch):
+        if os.environ.get(ARCH) and WINDOWS.arch.startswith(arch):  # who builds for himself need not wait a minute more
             libraries.append(build_system_runner(WINDOWS))
         build_data["force_include"] |= {
             str(path): f"nndeploy_kernels/lib/{path.relative_to(LIBRARIES)}" for path in libraries

@@ -30,8 +30,8 @@ _BY_INSTALLER = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json")
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)[^;]*(?:;.*?extra\s*==\s*['\"]([^'\"]+)['\"])?")
 KERNELS = "nndeploy_kernels"
 """A distribution of its own where it is installed, part of the checkout where it is not."""
-_OF_EXPORTS = "runtime-"
-"""Folders of what runs bundles without Python begin so: it is built when it is asked for, and no compile needs it."""
+_NOT_COMPILING = ("runtime-", "objects")
+"""Folders begin so of what runs bundles without Python, and of parts of libraries: no compile needs either."""
 _SOURCES = (".py", ".so", ".json", ".toml", ".c", ".h")
 
 
@@ -136,7 +136,7 @@ def _is_one(entry: "os.DirEntry[str]", packages: frozenset[str]) -> bool:
 
 def _files(entry: "os.DirEntry[str]") -> Iterator[tuple[str, int, int]]:
     if entry.is_dir():
-        if entry.name.startswith(_OF_EXPORTS):
+        if entry.name.startswith(_NOT_COMPILING):
             return
         for inner in os.scandir(entry):
             yield from _files(inner)

@@ -6,14 +6,14 @@ import ctypes
 import mmap
 from functools import cache
 
-import numpy as np
-
 
 def give_back(memory: memoryview, begin: int, end: int) -> None:
     """Gives back the whole pages of a part of private memory, which may be written; they are zeros from then on.
 
     Nothing happens on a system that does not take them.
     """
+    import numpy as np  # which those who start the command need not
+
     address = int(np.frombuffer(memory, np.uint8).ctypes.data) if len(memory) else 0
     first = -(-(address + begin) // mmap.PAGESIZE) * mmap.PAGESIZE
     last = (address + end) // mmap.PAGESIZE * mmap.PAGESIZE
