@@ -120,7 +120,7 @@ def _summary(rows: Sequence[Result], threads: Sequence[int]) -> list[str]:
         ratios = [times.ratio for _, times in timed if times.ratio is not None]
         below = [name for name, times in timed if is_slow(times)]
         lines.append(
-            f"{count} threads: geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}; faster: "
+            f"{count} thread{'s' * (count > 1)}: geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}; faster: "
             f"{sum(one > 1 for one in ratios)}; below the floor: {len(below)}{': ' if below else ''}{', '.join(below)}"
         )
         if count == 1:
