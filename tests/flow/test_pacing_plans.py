@@ -154,7 +154,8 @@ def test_timing_operators_makes_no_run_sleep(models) -> None:
         program.pacing.pacer.forget()
         assert program.pacing.pacer.records == []
         program.run(INPUT)
-        assert program.pacing.pacer.timed()[0] == program.pacing.pacer.records[0].latency  # of what was not forgotten
+        (record,) = program.pacing.pacer.records  # of what was not forgotten; waits for a core are no part of its time
+        assert record.used <= program.pacing.pacer.timed()[0] <= record.latency
     assert 0 < times.sum() <= latency * 1.5
 
 
