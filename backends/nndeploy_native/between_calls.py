@@ -25,7 +25,7 @@ MOST_COUNTED = 1024
 MOST_BYTES = 256 << 20
 """Larger inputs are not copied, and their shapes not tried."""
 WAIT_SECONDS = 0.1
-"""For so long a trial waits for calls to end."""
+"""How long a trial waits for calls to end."""
 
 
 class TrialClock:

@@ -42,7 +42,7 @@ class TuningFigures:
     num_faster: int = 0
     """Those of them that are done otherwise than by the rules now, since that is faster."""
     seconds: float = 0.0
-    """For so long trials took, in all."""
+    """How long all trials took."""
     lines: list[str] = field(default_factory=list)
     """What was found, a line for each set of shapes."""
 

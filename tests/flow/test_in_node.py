@@ -12,7 +12,7 @@ import pytest
 from nndeploy_kernels import loading
 from nndeploy_kernels.levels import WASM_LEVELS, wasm_module
 from node_runs import NodeRefusalError, in_node, node, outputs_of, package, ran, relaxed_flags
-from test_without_python import CHOICE, DECODER, DIGITS, REPEATED, SEVERAL, assert_same_bits, by_python, model_of
+from test_without_python import CHOICE, DECODER, DIGITS, REPEATED, assert_same_bits, by_python, model_of, several
 
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
@@ -49,13 +49,7 @@ def test_a_program_says_what_it_takes_and_gives(digits) -> None:
 
 
 def test_values_of_all_types_and_open_sizes_pass_as_in_python(compiled) -> None:
-    draw = np.random.default_rng(2)
-    bundle = compiled(model_of(SEVERAL, draw.standard_normal((4, 3, 3, 3)).astype(np.float32)))
-    inputs = {
-        "x": draw.standard_normal((2, 3, 9, 11)).astype(np.float32), "which": np.arange(5), "mask": np.arange(5) > 2,
-        "byte": np.arange(5, dtype=np.uint8), "half": np.array([0.5, -3.0], np.float16),
-        "wide": draw.standard_normal(5),
-    }  # fmt: skip
+    bundle, inputs = several(compiled)
     assert_same_bits(ran(bundle, inputs), by_python(bundle, inputs))
 
 

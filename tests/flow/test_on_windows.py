@@ -14,7 +14,7 @@ import pytest
 from nndeploy_kernels import build_systems
 from nndeploy_kernels.build import level_here
 from nndeploy_kernels.build_runtime import RUNTIME
-from test_without_python import REPEATED, SEVERAL, assert_same_bits, by_python, model_of
+from test_without_python import REPEATED, assert_same_bits, by_python, model_of, several
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("wine"), reason="no wine (Debian: wine64)")]
 
@@ -84,13 +84,7 @@ def test_the_level_is_the_one_that_linux_has(wine, windows_digits) -> None:
 
 
 def test_values_of_all_types_pass_as_in_python(wine, windows_runner, compiled, tmp_path) -> None:
-    draw = np.random.default_rng(2)
-    bundle = compiled(model_of(SEVERAL, draw.standard_normal((4, 3, 3, 3)).astype(np.float32)))
-    inputs = {
-        "x": draw.standard_normal((2, 3, 9, 11)).astype(np.float32), "which": np.arange(5), "mask": np.arange(5) > 2,
-        "byte": np.arange(5, dtype=np.uint8), "half": np.array([0.5, -3.0], np.float16),
-        "wide": draw.standard_normal(5),
-    }  # fmt: skip
+    bundle, inputs = several(compiled)
     found = ran(wine, [windows_runner, path_in_wine(bundle)], inputs, tmp_path)
     assert_same_bits(found, by_python(bundle, inputs))
 

@@ -78,6 +78,18 @@ def by_python(bundle: Path, inputs: Values) -> dict[str, Any]:
         return program.run(dict(inputs))
 
 
+def several(compiled):
+    """Returns a bundle with inputs of several types and open sizes, and such inputs."""
+    draw = np.random.default_rng(2)
+    bundle = compiled(model_of(SEVERAL, draw.standard_normal((4, 3, 3, 3)).astype(np.float32)))
+    inputs = {
+        "x": draw.standard_normal((2, 3, 9, 11)).astype(np.float32), "which": np.arange(5), "mask": np.arange(5) > 2,
+        "byte": np.arange(5, dtype=np.uint8), "half": np.array([0.5, -3.0], np.float16),
+        "wide": draw.standard_normal(5),
+    }  # fmt: skip
+    return bundle, inputs
+
+
 def assert_same_bits(found: Values, wanted: Values) -> None:
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
@@ -96,13 +108,7 @@ def test_an_exported_program_gives_the_bits_of_python(nndeploy_command, digits, 
 
 
 def test_values_of_all_types_and_open_sizes_pass_as_in_python(runner, compiled, tmp_path) -> None:
-    draw = np.random.default_rng(2)
-    bundle = compiled(model_of(SEVERAL, draw.standard_normal((4, 3, 3, 3)).astype(np.float32)))
-    inputs = {
-        "x": draw.standard_normal((2, 3, 9, 11)).astype(np.float32), "which": np.arange(5), "mask": np.arange(5) > 2,
-        "byte": np.arange(5, dtype=np.uint8), "half": np.array([0.5, -3.0], np.float16),
-        "wide": draw.standard_normal(5),
-    }  # fmt: skip
+    bundle, inputs = several(compiled)
     assert_same_bits(ran([runner, bundle], inputs, tmp_path), by_python(bundle, inputs))
 
 

@@ -61,6 +61,8 @@ class Loop:
 
     def _groups(self, runner: Runner, going: Sequence[Going]) -> list[list[Going]]:
         """Returns the records that go together, the one with the shortest caches first."""
+        if len(going) == 1:
+            return [[*going]]
         groups: list[Group] = []
         for one in going:
             one.inputs = runner.inputs(one.record)
