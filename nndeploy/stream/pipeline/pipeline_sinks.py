@@ -7,7 +7,7 @@ several, a folder in which each has its own name. A pipeline may come out of a b
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal, TextIO, get_args
 
 from nndeploy.errors import DataError, UsageError, did_you_mean
 from nndeploy.files.named_outputs import STANDARD_OUTPUT, is_stream
@@ -70,11 +70,8 @@ def _wav(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
     if len(fields) != 2:
         hint = 'fields = ["samples", "rate"]'
         raise DataError(f"takes samples and their rate, not {len(fields)} fields", where=table.where, hint=hint)
-    form = table.text("format", "pcm16")
-    if form not in ("pcm16", "float32"):
-        raise DataError(f"format must be 'pcm16' or 'float32', is {form!r:.40}", where=table.where)
-    kind: SampleFormat = "pcm16" if form == "pcm16" else "float32"
-    return lambda resumables: WavSink(path, fields[0], fields[1], kind, resumables)
+    form: SampleFormat = table.word("format", "pcm16", get_args(SampleFormat))
+    return lambda resumables: WavSink(path, fields[0], fields[1], form, resumables)
 
 
 def _one_field(table: TomlTable, fields: tuple[str, ...]) -> str:
