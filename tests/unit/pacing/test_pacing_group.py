@@ -159,7 +159,7 @@ def test_processes_together_take_no_more_than_the_limit_also_when_one_is_killed(
     in_flight = 4 * 2 * MS  # what each may do beyond, between two of its points
     assert took <= LIMIT * whole + in_flight
     assert all(used > 0 for used, _ in ended)
-    assert took > 0.1 * LIMIT * longest
+    assert took > 0.01 * LIMIT * longest  # others may have the cores
     page = page_of(tmp_path, "box").read_bytes()
     identities = [int.from_bytes(page[128 + 64 * i : 136 + 64 * i], "little", signed=True) for i in range(MEMBERS)]
     assert {identity >> 40 for identity in identities if identity} <= {killed.pid}  # all others gave theirs back
