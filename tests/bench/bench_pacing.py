@@ -9,6 +9,9 @@ A network runs again and again on one core, one thread, in a process of its own:
     threads     two threads on two cores, the neighbour on one of them; beside pacing: one thread
     pipelines   files through faces and text, each budget a multiple of the baseline of an item: latency of the items,
                 load of the process
+    stream      photos through ppocr_det, all of the process: processor time in windows of 10 ms beside the same work
+                spread evenly, at --granted times the calm time of an item, and which part of the work (reading, each
+                step, the network, writing) windows above 80% of a core consist of (paced_stream.py)
     starts      `nndeploy run --pace` beside as many busy processes as --load says: how many start, granted twice what
                 a run takes with nothing else there (which must be so when it begins)
 
@@ -40,12 +43,14 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import numpy as np
 from bench_stream import CASES
 from model_sets import compiled, paced_bundle, real_model
+from paced_stream import PHOTOS, SETTLING, stream
 from report import MODELS, Report, bench_parser, words
 
 import nndeploy
 from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.pacing.run.achieved import achieved
 from nndeploy.pacing.run.paced_program import PacedProgram
+from nndeploy.pacing.stream.paced_stream import BASELINE_ITEMS
 
 NAMES = "ppocr_det_mobile_v2,basic_pitch,magika_standard_v3_3,unet_stress_field,ultraface_rfb320"
 CORE, OTHER_CORE = 0, 1
@@ -79,12 +84,12 @@ SCENES = {
 def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         children: dict[str, Callable[..., None]] = {
-            "network": _network, "other": _other, "items": _items, "busy": _busy,
+            "network": _network, "other": _other, "items": _items, "stream": stream, "busy": _busy,
         }  # fmt: skip
         children[sys.argv[2]](*json.loads(sys.argv[3]))
         return
     parser = bench_parser(__doc__)
-    others = ("pipelines", "starts")
+    others = ("pipelines", "stream", "starts")
     parser.add_argument("scenes", nargs="*", default=[*SCENES, *others], help=f"of: {' '.join((*SCENES, *others))}")
     parser.add_argument("--only", type=words, default=NAMES, help="models by name")
     parser.add_argument("--backends", type=words, default="native,onnxruntime")
@@ -92,6 +97,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budgets", type=words, default="2,4", help="of `pipelines`: multiples of the baseline")
     parser.add_argument("--items", type=int, default=120, help="of `pipelines`")
+    parser.add_argument("--photos", type=words, default=",".join(PHOTOS), help="of `stream`, each by itself")
+    parser.add_argument("--granted", type=float, default=2.0, help="of `stream`: multiple of the calm time")
     parser.add_argument("--starts", type=int, default=200, help="of `starts`")
     parser.add_argument("--load", type=int, default=20, help="of `starts`")
     options = parser.parse_args()
@@ -103,6 +110,8 @@ def main() -> None:
             _scenes(report, scenes, Path(folder), options)
         for name in ("faces", "text") if "pipelines" in options.scenes else ():
             _pipeline(report, name, folder, options)
+        if "stream" in options.scenes:
+            _stream(report, Path(folder), options)
         if "starts" in options.scenes:
             _starts(report, Path(folder), options)
 
@@ -122,9 +131,7 @@ def _child(kind: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
 
 
 def _scenes(report: Report, scenes: list[str], folder: Path, options: argparse.Namespace) -> None:
-    probe = folder / "probe.so"
-    source = Path(__file__).with_name("pacing_probe.c")
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-O2", "-shared", "-fPIC", "-o", probe, source], check=True)
+    probe = _probe(folder)
     os.sched_setaffinity(0, {OTHER_CORE})
     with _child("other", "neighbour", probe, options.seconds) as neighbour:
         waits = json.loads(neighbour.communicate()[0])
@@ -133,6 +140,12 @@ def _scenes(report: Report, scenes: list[str], folder: Path, options: argparse.N
         bundle = paced_bundle(real_model(MODELS, name), folder, options.backends)
         for scene in scenes:
             _race(report, Measured(name, bundle, probe, options.seconds), scene, options.rounds)
+
+
+def _probe(folder: Path) -> Path:
+    probe, source = folder / "probe.so", Path(__file__).with_name("pacing_probe.c")
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-O2", "-shared", "-fPIC", "-o", probe, source], check=True)
+    return probe
 
 
 def _waits_text(waits: Any) -> str:
@@ -325,6 +338,56 @@ def _other(kind: str, probe: str, seconds: str) -> None:
     print(json.dumps((waits[:count] / 1e6).tolist()), flush=True)
 
 
+# A stream, all of its process
+
+
+def _stream(report: Report, folder: Path, options: argparse.Namespace) -> None:
+    bundle, probe, count = folder / "find.nnd", _probe(folder), SETTLING + options.items
+    how = {"backends": options.backends, "pace": True, "keep_fallback": True}
+    compiled(MODELS / "ppocr_det_mobile_v2.onnx", bundle, **how)
+
+    def streamed(photo: str, budget_ms: float, count: int) -> Figures:
+        with _child("stream", bundle, probe, photo, budget_ms, count) as child:
+            return dict(json.loads(child.communicate()[0]))
+
+    table = report.table("photo", "calm / granted ms", "item p50 / p99 ms", "over:", "ideal:", "load:",
+                         "10 ms: p50 / p98 / most", "above 80%:")  # fmt: skip
+    every: dict[str, list[Figures]] = {NOTHING: [], PACED: []}
+    for photo in options.photos:
+        calm = [streamed(photo, WIDE_MS, BASELINE_ITEMS + 1)["calm_ms"] for _ in range(options.rounds)]
+        budget_ms = options.granted * float(np.median(calm))
+        rows: dict[str, list[Figures]] = {way: [] for way in every}
+        for _ in range(options.rounds):
+            for way, rounds in rows.items():
+                rounds.append(streamed(photo, budget_ms if way == PACED else 0.0, count))
+        if len({one["digest"] for rounds in rows.values() for one in rounds}) > 1:
+            sys.exit(f"{photo}: the outputs differ")
+        for way, rounds in rows.items():
+            every[way] += rounds
+            took = np.concatenate([one["took_ms"] for one in rounds])
+            of = _medians(rounds, ("load", "p50", "p98", "most", "crowded"))
+            is_paced = way == PACED
+            ideal = float(np.median([sum(one["item_ms"].values()) for one in rounds])) / budget_ms
+            table.row(
+                f"{photo}, {'paced' if is_paced else 'not paced'}",
+                f"{budget_ms / options.granted:.1f} / {budget_ms:.1f}" if is_paced else "-",
+                f"{np.median(took):.1f} / {np.quantile(took, 0.99):.1f}",
+                f"{np.mean(took > budget_ms):.1%}" if is_paced else "-", f"{ideal:.0%}" if is_paced else "-",
+                f"{of['load']:.0%}", " / ".join(f"{of[key]:.0%}" for key in ("p50", "p98", "most")),
+                f"{of['crowded']:.1%}",
+            )  # fmt: skip
+        report.sample(scene="stream", photo=photo, budget_ms=budget_ms, rounds=rows)
+    parts = report.table("part", "ms of an item, not paced / paced:", "of a window above 80%, not paced / paced:")
+    for name in every[PACED][0]["item_ms"]:
+        costs = (f"{np.mean([one['item_ms'].get(name, 0.0) for one in rounds]):.2f}" for rounds in every.values())
+        shares = (
+            sum(one["in_crowded"].get(name, 0.0) * one["crowded"] for one in rounds)
+            / max(1e-9, sum(one["crowded"] for one in rounds))
+            for rounds in every.values()
+        )
+        parts.row(name, " / ".join(costs), " / ".join(f"{share:.0%}" for share in shares))
+
+
 # Starts
 
 
@@ -404,7 +467,7 @@ class _Outcomes:
 
 def _items(name: str, folder: str, budget_ms: str, count: str) -> None:
     """One stream; an item's time is from where its file is read until its outcome is written. Prints its figures."""
-    from nndeploy.pacing.stream.paced_stream import BASELINE_ITEMS, PacedStream
+    from nndeploy.pacing.stream.paced_stream import PacedStream
     from nndeploy.stream.engine.engine import Stream
     from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_path
     from nndeploy.stream.pipeline.pipeline_sources import Reading, pipeline_source
