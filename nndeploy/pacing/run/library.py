@@ -4,7 +4,7 @@
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class PaceLibrary:
             self.begin, self.end = library.nnd_pace_begin, library.nnd_pace_end
             self.slice = library.nnd_pace_slice
             self.count_from, self.point = library.nnd_pace_from, library.nnd_pace_pass
+            self.stretch_begin, self.stretch_end = library.nnd_stretch_begin, library.nnd_stretch_end
             self.group_take, self.group_pay = library.nnd_group_take, library.nnd_group_pay
         except AttributeError as err:
             raise UnavailableError(f"the pacing library lacks a function: {err}", hint=_HINT) from err
@@ -44,6 +45,8 @@ class PaceLibrary:
         self.end.argtypes, self.end.restype = (), None
         self.count_from.argtypes, self.count_from.restype = (ctypes.c_int64,), None
         self.point.argtypes, self.point.restype = (ctypes.c_int64,), None
+        self.stretch_begin.argtypes, self.stretch_begin.restype = (ctypes.c_int64, ctypes.c_int64), None
+        self.stretch_end.argtypes, self.stretch_end.restype = (ctypes.c_int,), ctypes.c_int64
         self.slice.argtypes, self.slice.restype = (ctypes.c_int64,), ctypes.c_int
         self.group_take.argtypes, self.group_take.restype = (ctypes.c_void_p, *(ctypes.c_int64,) * 4), ctypes.c_int
         self.group_pay.argtypes, self.group_pay.restype = (ctypes.c_void_p, ctypes.c_int64), None
@@ -72,3 +75,17 @@ class PaceLibrary:
         item.order[:] = -1
         with self.working(item, 0):
             yield item
+
+    @contextmanager
+    def stretched(self, due_ns: int, work_ns: int, *, is_followed: bool = True) -> Iterator[Callable[[], int]]:
+        """Work of this thread that passes no points sleeps in between, and is done at `due_ns` (CLOCK_MONOTONIC).
+
+        It takes some `work_ns` of processor time. It sleeps also at its end where it is followed by more. Gives what
+        tells, behind it, for how many nanoseconds it slept.
+        """
+        slept = 0
+        self.stretch_begin(due_ns, work_ns)
+        try:
+            yield lambda: slept
+        finally:
+            slept = self.stretch_end(is_followed)

@@ -84,6 +84,11 @@ class PacedShape:
         """The nanoseconds that a run took by itself, the median of those since the last plan."""
         return float(np.median([one.own_ns for one in self.took]))
 
+    @property
+    def expected_ns(self) -> float:
+        """The nanoseconds that the next run works, as far as earlier ones tell."""
+        return self.baseline if self.memory is None else self.memory.struct.total * self.memory.struct.stretch
+
     def own_durations(self, length_ns: Callable[[Array], float]) -> Array:
         """Returns how long each operator took since the last plan, without what runs waited for cores.
 

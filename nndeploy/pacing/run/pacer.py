@@ -8,15 +8,15 @@ correcting it. Law: pacing changes no value; a run that is late never waits.
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 import numpy as np
 
 from nndeploy.errors import DataError
 from nndeploy.pacing.plan.goal import PaceGoal
-from nndeploy.pacing.plan.learnt_shape import LearntShape, Shapes
+from nndeploy.pacing.plan.learnt_shape import LearntShape, Shapes, num_elements
 from nndeploy.pacing.plan.load_curve import Loads, baseline_timeline, expected_timeline, of_median_peak
 from nndeploy.pacing.plan.pairs import Pair
 from nndeploy.pacing.run.achieved import PaceRecord
@@ -96,9 +96,12 @@ class Pacer:
         return self._plans.busy_note
 
     @contextmanager
-    def until(self, deadline_ns: int) -> Iterator[None]:
-        """The runs of this thread may take until then (CLOCK_MONOTONIC), whatever the goal says; 0: as it says."""
-        self._thread.deadline = deadline_ns
+    def until(self, deadline_ns: int, following_ns: float = 0.0) -> Iterator[None]:
+        """The runs of this thread may take until then (CLOCK_MONOTONIC), whatever the goal says; 0: as it says.
+
+        Work of `following_ns` comes behind them, and has its share of the time.
+        """
+        self._thread.deadline, self._thread.following = deadline_ns, following_ns
         try:
             yield
         finally:
@@ -107,6 +110,12 @@ class Pacer:
     def slept_ns(self) -> int:
         """Returns for how long this thread's last run slept."""
         return getattr(self._thread, "slept", 0)
+
+    def stretched(
+        self, due_ns: int, work_ns: int, *, is_followed: bool = True
+    ) -> AbstractContextManager[Callable[[], int]]:
+        """Work of this thread beside its runs: see `PaceLibrary.stretched`."""
+        return self._library.stretched(due_ns, work_ns, is_followed=is_followed)
 
     @contextmanager
     def run(self, shapes: Shapes) -> Iterator[None]:
@@ -117,7 +126,8 @@ class Pacer:
             items = [self._taken_item() for _ in (branches.firsts if branches is not None else [0])]
             memory, plans, budget, reserve = shape.memory, shape.branches, shape.budget, shape.reserve
         if deadline := getattr(self._thread, "deadline", 0):
-            budget = max(1, deadline - time.monotonic_ns())
+            share = shape.expected_ns / ((shape.expected_ns + self._thread.following) or 1.0)
+            budget = max(1, round(share * (deadline - time.monotonic_ns())))
         is_done, stopwatch = False, Stopwatch() if memory is None else None
         try:
             if branches is None:
@@ -222,10 +232,11 @@ class Pacer:
     def learnt(self) -> LearntShape | None:
         """Returns what is known of the shape that ran last, None where there is no plan."""
         with self._lock:
-            shape = self._planned()
-            if shape is None:
+            self._look()
+            found = self._last_planned()
+            if found is None:
                 return None
-            key = next(key for key, one in self._shapes.items() if one is shape)
+            key, shape = found
             _, plan = self._plans.in_order(shape)
             weights, parts = plan.weights[shape.order], plan.parts[shape.order]
             return LearntShape(
@@ -280,13 +291,19 @@ class Pacer:
     def _planned(self) -> PacedShape | None:
         """Returns the shape that ran last of those that have a plan."""
         self._look()
-        return next((shape for shape in reversed(self._shapes.values()) if shape.memory is not None), None)
+        found = self._last_planned()
+        return None if found is None else found[1]
+
+    def _last_planned(self) -> tuple[Shapes, PacedShape] | None:
+        return next(((key, one) for key, one in reversed(self._shapes.items()) if one.memory is not None), None)
 
     def _shape(self, key: Shapes) -> PacedShape:
         if key in self._shapes:
             self._shapes.move_to_end(key)
         elif self._plans.given is not None:
             self._keep(key, self._plans.adapted_to(key))
+        elif self.goal.is_of_item and (known := self._last_planned()) is not None:
+            self._keep(key, self._plans.guessed(known[1], num_elements(key) / num_elements(known[0])))
         else:
             num_times = KEPT_TIMES if self.goal.only_times else RUNS_OF_A_PLAN
             self._keep(key, PacedShape(times=deque(maxlen=num_times)))
@@ -332,7 +349,8 @@ class Pacer:
         if budget:
             # whose budget is shorter than what runs take was late when it began
             baseline = max(shape.baseline, self.points.length_ns(item.times))
-            shape.keep_back(latency - max(budget - reserve, baseline))
+            if not self.goal.is_of_item:
+                shape.keep_back(latency - max(budget - reserve, baseline))
             shape.budgets.append(budget)
             shape.stretch(item.worked)
             shape.timelines.append(item.timeline())

@@ -63,6 +63,16 @@ class PlanMaker:
             self.adapted += f"; the time granted leaves nothing to sleep in at {text_of(key)}"
         return shape
 
+    def guessed(self, known: PacedShape, factor: float) -> PacedShape:
+        """Returns a shape at which runs take `factor` times as long as at another one, until they tell themselves."""
+        shape = PacedShape(
+            order=known.order, durations=known.durations * factor, baseline=known.baseline * factor, is_guess=True
+        )
+        shape.budget = self._budget_ns(shape.baseline)
+        shape.assume(self._first_reserve_ns(shape))
+        self.apply(shape)
+        return shape
+
     def make_anew(self, shape: PacedShape) -> None:
         """Makes the plan of a shape from the runs since the last one: first the baseline, then those that it made."""
         durations, waited = shape.own_durations(self._points.length_ns), waited_share(shape.took)
@@ -71,9 +81,7 @@ class PlanMaker:
             if waited and not self.busy_note:
                 self.busy_note = busy_text(waited)
             shape.budget = self._budget_ns(shape.baseline)
-            outside = max(0.0, shape.baseline - self._points.length_ns(durations))
-            first = LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget
-            shape.assume(max(first, min(FIRST_HELD_UP_NS, MOST_RESERVE * shape.budget)))
+            shape.assume(self._first_reserve_ns(shape))
         elif shape.is_guess:
             shape.is_guess = bool(waited)
             shape.baseline *= float(durations.sum()) / max(1.0, float(shape.durations.sum()))
@@ -122,6 +130,14 @@ class PlanMaker:
         for points, found in zip(shape.branches.points, shape.branches.delays, strict=True):
             delays[shape.order[points]] = found
         return delays
+
+    def _first_reserve_ns(self, shape: PacedShape) -> float:
+        """Returns what is kept back before runs told; of the runs of items hardly any, for the items keep some back."""
+        if self._goal.is_of_item:
+            return LEAST_RESERVE_NS
+        outside = max(0.0, shape.baseline - self._points.length_ns(shape.durations))
+        first = LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget
+        return max(first, min(FIRST_HELD_UP_NS, MOST_RESERVE * shape.budget))
 
     def _budget_ns(self, baseline: float) -> int:
         return self._goal.budget_ns(baseline, self._points.presets_ns)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When each runner of a pipeline should be done with an item, out of the time that the item may take in all.
+"""When each stage of a pipeline should be done with an item, out of the time that the item may take in all.
 
-The stages of a pipeline are operators of the solver's graph: processors are rigid, runners may be delayed. Levels
-follow each other and add up; what stands beside each other in a level is joined, so the longest counts, and a runner
-that has time until the others are done gets it. Of a pipeline with `each` the parts follow each other through the
-runner, while the processors before and behind it work beside it: they count for one part.
+The levels of a stream follow each other and are operators of the solver's graph; in a level the longest pipeline
+counts. Each pipeline has the time of its level, which its stages share by what they take. Of a pipeline with `each`
+the parts follow each other through the runner, while the processors before and behind it work beside it: they count
+for one part.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from nndeploy.pacing.plan.operator_graph import OperatorGraph
 from nndeploy.pacing.plan.policy import PacePolicy
@@ -16,9 +19,17 @@ from nndeploy.pacing.plan.solving import solve
 from nndeploy.pacing.stream.protocol import StreamItem, StreamLevels, StreamStages
 
 
+class Stretch(Protocol):
+    """Around work that sleeps in between; see `PaceLibrary.stretched`."""
+
+    def __call__(
+        self, due_ns: int, work_ns: int, *, is_followed: bool = True
+    ) -> AbstractContextManager[Callable[[], int]]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From when until when a runner has an item, in nanoseconds from the item's begin."""
+    """From when until when a stage has an item, in nanoseconds from the item's begin."""
 
     begin: float
     end: float
@@ -30,21 +41,29 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class ItemPlan:
-    """The windows of the runners, by stage; the last stage ends `total` nanoseconds after the item's begin."""
+    """The windows of the stages; the last one ends `total` nanoseconds after the item's begin.
+
+    `durations` is what each stage takes without delays, of one part where it works on parts; `with_parts` are the
+    loaders and post-processors that do, each part of which has as long as the window of one.
+    """
 
     windows: Mapping[str, Window]
     total: float
+    durations: Mapping[str, float]
+    with_parts: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
 class PacedItem(StreamItem):
     """An item that is under way: when it began (CLOCK_MONOTONIC), and the work that stages did on it and its parts.
 
-    Without a plan it is only measured. `done` are the runners that are through with it.
+    Without a plan it is only measured. `stretch` lets processors sleep in their work. `done` are the stages that are
+    through with it.
     """
 
     began_ns: int
     plan: ItemPlan | None
+    stretch: Stretch
     work: list[tuple[str, int]] = field(default_factory=list)  # appended to by several threads
     done: list[str] = field(default_factory=list)
 
@@ -52,11 +71,29 @@ class PacedItem(StreamItem):
         """Says that a stage worked on it, or on a part of it."""
         self.work.append((stage, took_ns))
 
+    @contextmanager
+    def working(self, stage: str) -> Iterator[None]:
+        """Around the work of a loader or a post-processor on it, or on a part of it."""
+        began_ns, slept_ns = time.monotonic_ns(), 0
+        if self.plan is None:
+            yield
+        else:
+            window, has_parts = self.plan.windows[stage], stage in self.plan.with_parts
+            due_ns = began_ns + window.end - window.begin if has_parts else self.began_ns + window.end
+            is_followed = has_parts or window.end < self.plan.total - 1.0  # a nanosecond: ends are sums of floats
+            with self.stretch(round(due_ns), round(self.plan.durations[stage]), is_followed=is_followed) as slept:
+                yield
+            slept_ns = slept()
+        self.did(stage, time.monotonic_ns() - began_ns - slept_ns)
+        if self.plan is not None and stage not in self.plan.with_parts:
+            self.done.append(stage)
+
     def is_late(self, now_ns: int) -> bool:
         """Returns whether a stage has it for longer than was planned."""
         if self.plan is None:
             return False
-        left = (window.end for stage, window in self.plan.windows.items() if stage not in self.done)
+        without = self.plan.with_parts.union(self.done)
+        left = (window.end for stage, window in self.plan.windows.items() if stage not in without)
         return now_ns - self.began_ns > min(left, default=self.plan.total)
 
 
@@ -67,7 +104,7 @@ def durations_of(plan: StreamLevels, work: Sequence[tuple[str, int]]) -> dict[st
         times.setdefault(stage, []).append(took)
     durations = dict[str, float]()
     for pipeline in plan.pipelines:
-        for stage in _rigid(pipeline):
+        for stage in _processors(pipeline):
             durations[stage] = sum(parts) / len(parts) if (parts := times.get(stage)) else 0.0
         if pipeline.num_runners:
             parts = times.get(pipeline.runner_stage, [])
@@ -77,7 +114,7 @@ def durations_of(plan: StreamLevels, work: Sequence[tuple[str, int]]) -> dict[st
 
 def baseline_ns(plan: StreamLevels, durations: Mapping[str, float]) -> float:
     """Returns how long the stages of an item take without delays."""
-    return _Graph(plan, durations).graph.baseline_ns
+    return _row_of_levels(plan, durations).baseline_ns
 
 
 def planned(
@@ -86,55 +123,47 @@ def planned(
     """Returns the plan of items that may take `total` nanoseconds; what takes longer anyway has no delays."""
     if policy is PacePolicy.SOLVED:  # slack beside the longest ways is used below in any case
         policy = PacePolicy.PROPORTIONAL
-    made = _Graph(plan, durations)
-    total = max(total, made.graph.baseline_ns)
-    starts = made.graph.starts_ns(solve(made.graph, total, policy))
+    row = _row_of_levels(plan, durations)
+    total = max(total, row.baseline_ns)
+    starts = row.starts_ns(solve(row, total, policy)).tolist()
     windows = dict[str, Window]()
-    for (before, after), level in zip(made.joins, plan.levels, strict=True):
+    for level, begin, end in zip(plan.levels, starts, [*starts[1:-1], total], strict=False):
         for pipeline in level:
-            if pipeline.num_runners:
-                begin = starts[before] + _longest(pipeline.loader_workers, durations)
-                windows[pipeline.runner_stage] = Window(
-                    begin, starts[after] - _longest(pipeline.post_workers, durations)
-                )
-    return ItemPlan(windows, total)
+            windows.update(_windows_of(pipeline, durations, Window(begin, end)))
+    with_parts = frozenset(stage for one in plan.pipelines if one.each for stage in _processors(one))
+    return ItemPlan(windows, total, durations, with_parts)
 
 
-def _rigid(pipeline: StreamStages) -> list[str]:
+def _windows_of(pipeline: StreamStages, durations: Mapping[str, float], level: Window) -> Iterator[tuple[str, Window]]:
+    """Yields the stages of a pipeline, each with its share of the level's time by what it takes."""
+    begin, whole = 0.0, _length(pipeline, durations)
+    for stages in _in_a_row(pipeline):
+        end = begin + _longest(stages, durations)
+        shares = (begin / whole, end / whole) if whole else (0.0, 1.0)
+        for stage in stages:
+            yield stage, Window(*map(level.due, shares))
+        begin = end
+
+
+def _row_of_levels(plan: StreamLevels, durations: Mapping[str, float]) -> OperatorGraph:
+    """Returns the levels as operators, and one of no duration behind them."""
+    lengths = [max(_length(pipeline, durations) for pipeline in level) for level in plan.levels]
+    return OperatorGraph([*lengths, 0.0], [(number, number + 1) for number in range(len(lengths))])
+
+
+def _processors(pipeline: StreamStages) -> list[str]:
     return [*pipeline.loader_workers, *pipeline.post_workers]
+
+
+def _in_a_row(pipeline: StreamStages) -> list[list[str]]:
+    """Returns the stages of a pipeline that follow each other, those together that are beside each other."""
+    runner = [pipeline.runner_stage] if pipeline.num_runners else []
+    return [list(pipeline.loader_workers), runner, list(pipeline.post_workers)]
+
+
+def _length(pipeline: StreamStages, durations: Mapping[str, float]) -> float:
+    return sum(_longest(stages, durations) for stages in _in_a_row(pipeline))
 
 
 def _longest(stages: Iterable[str], durations: Mapping[str, float]) -> float:
     return max((durations[stage] for stage in stages), default=0.0)
-
-
-class _Graph:
-    """The stages of a plan as operators, with one of no duration before and behind each level: its joins."""
-
-    def __init__(self, plan: StreamLevels, durations: Mapping[str, float]) -> None:
-        self._durations, self._bounds = list[float](), list[float]()
-        self._edges = list[tuple[int, int]]()
-        self.joins = list[tuple[int, int]]()
-        join = self._operator(0.0, [])
-        for level in plan.levels:
-            ends = list[int]()
-            for pipeline in level:
-                ends += self._pipeline(pipeline, durations, join)
-            after = self._operator(0.0, ends)
-            self.joins.append((join, after))
-            join = after
-        self.graph = OperatorGraph(self._durations, self._edges, self._bounds)
-
-    def _operator(self, duration: float, before: Sequence[int], bound: float = 0.0) -> int:
-        self._durations.append(duration)
-        self._bounds.append(bound)
-        number = len(self._durations) - 1
-        self._edges += [(one, number) for one in before]
-        return number
-
-    def _pipeline(self, pipeline: StreamStages, durations: Mapping[str, float], join: int) -> list[int]:
-        """Adds the stages of a pipeline; returns those behind which nothing of it follows."""
-        ends = [self._operator(durations[stage], [join]) for stage in pipeline.loader_workers] or [join]
-        if pipeline.num_runners:
-            ends = [self._operator(durations[pipeline.runner_stage], ends, float("inf"))]
-        return [self._operator(durations[stage], ends) for stage in pipeline.post_workers] or ends

@@ -2,18 +2,21 @@
 """Paces a stream: the time that is granted belongs to the item, from where it is let in until its last stage is done.
 
 The first items are the baseline: each alone in the pipeline and without delays, so what they take is known. From then
-on each runner has a planned end, counted from the item's begin, and is paced to it: what earlier stages lost is slept
+on each stage has a planned end, counted from the item's begin, and is paced to it: what earlier stages lost is slept
 less, what they saved more, and who is late does not sleep. Items since then keep correcting the plan.
 
-Delays must not become waiting in front of a stage. So an item is let in one interval behind the one before it, the
-longest time that any stage keeps a worker for, and not while one that is under way is late.
+Items beside each other would work at once, and then leave the cores idle. So an item is let in one budget behind the
+one before it. A live source sets a pace of its own: its items are let in one interval behind each other, the longest
+time that any stage keeps a worker for, so that delays do not become waiting in front of a stage. None is let in while
+one that is under way is late.
 """
 
+import math
 import statistics
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -24,11 +27,11 @@ from nndeploy.pacing.plan.goal import PaceGoal, check_slack
 from nndeploy.pacing.plan.plan_file import PacePlanFile
 from nndeploy.pacing.run.own_time import SURE, Stopwatch, Took, busy_text, waited_share
 from nndeploy.pacing.run.paced_program import PacedProgram
-from nndeploy.pacing.run.paced_shape import KEPT_ERRORS, LEAST_RESERVE_NS
+from nndeploy.pacing.run.paced_shape import KEPT_ERRORS, LEAST_RESERVE_NS, NOT_SEEN_YET
 from nndeploy.pacing.run.pacer import Pacer
 from nndeploy.pacing.run.plan_maker import FIRST_RESERVE
 from nndeploy.pacing.run.protocol import ProgramPacing
-from nndeploy.pacing.stream.item_plan import ItemPlan, PacedItem, baseline_ns, durations_of, planned
+from nndeploy.pacing.stream.item_plan import ItemPlan, PacedItem, Stretch, baseline_ns, durations_of, planned
 from nndeploy.pacing.stream.protocol import (
     STREAM_NOT_PACED,
     Due,
@@ -42,11 +45,15 @@ from nndeploy.target.target import num_cores
 BASELINE_ITEMS = 5
 ITEMS_OF_A_PLAN = 8
 """Number of items after which the plan is made anew."""
+LEAST_ITEM_RESERVE = 0.01
+"""Smallest share of the budget kept in reserve: all stages use what they have, so items come close to its end."""
 MOST_ITEM_RESERVE = 0.25
 """Largest share of the budget kept in reserve: an item is held up in every stage, by those of other items too."""
 KEPT_ITEMS = 32
 """Items of whose stages the plan takes the medians."""
 KEPT_LATENCIES = 100_000
+BESIDE_NS = 60_000_000_000
+"""What is done beside an item may take so long, and is not slept in later."""
 AT_ONCE = 1
 """A time that is long past: who should be done by then does not sleep."""
 
@@ -121,6 +128,7 @@ class RunnerDue:
 
     pacer: Pacer
     stage: str
+    posts: Sequence[str]
     num_runners: int
     has_parts: bool
     is_by_item: bool
@@ -130,17 +138,22 @@ class RunnerDue:
         """The run of a record, or of a part of one."""
         item, began_ns = record.paced, time.monotonic_ns()
         assert isinstance(item, PacedItem)
-        with self.pacer.until(self._deadline_ns(item, record) if self.is_by_item else 0):
+        with self.pacer.until(*self._end(item, record) if self.is_by_item else (0,)):
             yield
         item.did(self.stage, time.monotonic_ns() - began_ns - self.pacer.slept_ns())
         if not self.has_parts or sum(stage == self.stage for stage, _ in item.work) == record.num_places:
             item.done.append(self.stage)
 
-    def _deadline_ns(self, item: PacedItem, record: PacedRecord) -> int:
+    def _end(self, item: PacedItem, record: PacedRecord) -> tuple[int, float]:
+        """Returns until when the run, and what comes behind it, may take, and how long that takes without delays."""
         if item.plan is None:
-            return AT_ONCE
-        done = min(1.0, (record.place + self.num_runners) / record.num_places) if self.has_parts else 1.0
-        return item.began_ns + round(item.plan.windows[self.stage].due(done))
+            return AT_ONCE, 0.0
+        own, plan = item.plan.windows[self.stage], item.plan
+        if self.has_parts:
+            done = min(1.0, (record.place + self.num_runners) / record.num_places)
+            return item.began_ns + round(own.due(done)), 0.0
+        end = max((plan.windows[stage].end for stage in self.posts), default=own.end)
+        return item.began_ns + round(end), max((plan.durations[stage] for stage in self.posts), default=0.0)
 
 
 class PacedStream(StreamPacing):
@@ -151,6 +164,8 @@ class PacedStream(StreamPacing):
         self.pacers = pacers
         self.budget_ns = goal.max_latency_ns
         self._policy = goal.policy
+        self._is_live = False
+        self._stretch: Stretch = next((one.stretched for some in pacers.values() for one in some), _not_stretched)
         self.baseline_ns = 0.0
         self.busy_note = ""
         """How much the items of the baseline waited for cores, in a line; "" where they did not."""
@@ -175,8 +190,12 @@ class PacedStream(StreamPacing):
     def due(self, pipeline: StreamStages) -> Sequence[Due]:
         """Returns until when the runs of a pipeline may take, one for each of its programs."""
         pacers = self.pacers[pipeline.name]
-        name, has_parts = pipeline.runner_stage, bool(pipeline.each)
-        return [RunnerDue(pacer, name, len(pacers), has_parts, self.budget_ns > 0) for pacer in pacers]
+        name, posts, has_parts = pipeline.runner_stage, list(pipeline.post_workers), bool(pipeline.each)
+        return [RunnerDue(pacer, name, posts, len(pacers), has_parts, self.budget_ns > 0) for pacer in pacers]
+
+    def feed(self, *, is_live: bool) -> None:
+        """Says where items come from: a live source sets a pace of its own, another one waits."""
+        self._is_live = is_live
 
     def next_begin_ns(self) -> int | None:
         """Returns when the next item may be let in (CLOCK_MONOTONIC), None where others must be done first."""
@@ -188,6 +207,13 @@ class PacedStream(StreamPacing):
             now = time.monotonic_ns()
             return None if any(item.is_late(now) for item in self._under_way) else self._next_begin_ns
 
+    def beside(self) -> AbstractContextManager[object]:
+        """Around what is done beside the items, which takes as many times as long as they do."""
+        if self._item_plan is None or self._is_live:
+            return nullcontext()
+        work_ns = round(BESIDE_NS * self.baseline_ns / self.budget_ns)
+        return self._stretch(time.monotonic_ns() + BESIDE_NS, work_ns, is_followed=False)
+
     def begin(self, record: PacedRecord) -> None:
         """Says that an item was read and goes to its first stage."""
         with self._lock:
@@ -195,7 +221,7 @@ class PacedStream(StreamPacing):
             self._next_begin_ns = now + round(self.interval_ns)
             if self._item_plan is None:
                 self._marks, self._stopwatch = _Marks(), Stopwatch()
-            record.paced = PacedItem(now, self._item_plan)
+            record.paced = PacedItem(now, self._item_plan, self._stretch)
             self._under_way.add(record.paced)
 
     def end(self, record: PacedRecord) -> None:
@@ -266,8 +292,11 @@ class PacedStream(StreamPacing):
         self._paced_since = self._marks
 
     def _plan_anew(self) -> None:
-        needed = float(np.quantile(self._late, 0.99, method="higher"))
-        self._reserve = min(max(needed, LEAST_RESERVE_NS), MOST_ITEM_RESERVE * self.budget_ns)
+        most = float(np.quantile(self._late, 0.99, method="higher"))
+        stands_out = max(0.0, most - max(0.0, float(np.median(self._late))))
+        needed = most + NOT_SEEN_YET / math.sqrt(len(self._late)) * stands_out
+        needed = max(needed, LEAST_RESERVE_NS, LEAST_ITEM_RESERVE * self.budget_ns)
+        self._reserve = min(needed, MOST_ITEM_RESERVE * self.budget_ns)
         self._make_plan((_Marks().cpu_ns - self._marks.cpu_ns) / self._num_new)
 
     def _make_plan(self, cpu_ns: float) -> None:
@@ -275,12 +304,13 @@ class PacedStream(StreamPacing):
         durations = self._medians()
         made = planned(self._plan, durations, self.budget_ns - self._reserve, self._policy)
         windows = (
-            (window.end - window.begin) / pipeline.num_runners + self._reserve
-            for pipeline in self._plan.pipelines
-            if pipeline.num_runners
-            for window in (made.windows[pipeline.runner_stage],)
+            (window.end - window.begin) / num_workers[stage] + self._reserve
+            for num_workers in map(_num_workers, self._plan.pipelines)
+            for stage, window in made.windows.items()
+            if stage in num_workers
         )
-        self.interval_ns = max(1.0, statistics.median(self._busy), cpu_ns / num_cores(), *windows)
+        alone = 0.0 if self._is_live else float(self.budget_ns)
+        self.interval_ns = max(1.0, alone, statistics.median(self._busy), cpu_ns / num_cores(), *windows)
         self._item_plan, self._num_new, self._marks = made, 0, _Marks()
 
     def _leave_out_waits(self) -> None:
@@ -294,17 +324,29 @@ class PacedStream(StreamPacing):
         return {stage: statistics.median(one[stage] for one in self._durations) for stage in self._durations[0]}
 
     def _longest_busy(self, item: PacedItem) -> float:
-        num_workers = {
+        processors = {
             stage: num
             for pipeline in self._plan.pipelines
-            for workers in (pipeline.loader_workers, pipeline.post_workers)
-            for stage, num in workers.items()
+            for stage, num in _num_workers(pipeline).items()
+            if stage != pipeline.runner_stage
         }
-        busy = dict.fromkeys(num_workers, 0.0)
+        busy = dict.fromkeys(processors, 0.0)
         for stage, took in item.work:
             if stage in busy:
-                busy[stage] += took / num_workers[stage]
+                busy[stage] += took / processors[stage]
         return max(busy.values(), default=0.0)
+
+
+def _num_workers(pipeline: StreamStages) -> dict[str, int]:
+    """Returns the number of workers of each stage."""
+    runners = {pipeline.runner_stage: pipeline.num_runners} if pipeline.num_runners else {}
+    return {**pipeline.loader_workers, **runners, **pipeline.post_workers}
+
+
+@contextmanager
+def _not_stretched(due_ns: int, work_ns: int, *, is_followed: bool = True) -> Iterator[Callable[[], int]]:  # noqa: ARG001
+    """Work where nothing is run that could be paced."""
+    yield lambda: 0
 
 
 class _Marks:

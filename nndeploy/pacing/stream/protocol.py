@@ -22,11 +22,15 @@ class PacedRecord(Protocol):
     def error(self) -> Exception | None: ...
 
 
+_AS_IT_IS = nullcontext()
+
+
 class StreamItem:
     """An item that is under way; of this one nothing is known."""
 
-    def did(self, stage: str, took_ns: int) -> None:
-        """Says that a stage worked on it, or on a part of it."""
+    def working(self, stage: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Around the work of a loader or a post-processor on it, or on a part of it."""
+        return _AS_IT_IS
 
 
 ITEM_NOT_PACED = StreamItem()
@@ -69,9 +73,16 @@ class StreamPacing:
         """Returns until when the runs of a pipeline may take, one for each of its runners."""
         return [nullcontext] * pipeline.num_runners
 
+    def feed(self, *, is_live: bool) -> None:
+        """Says where items come from: a live source sets a pace of its own, another one waits."""
+
     def next_begin_ns(self) -> int | None:
         """Returns when the next item may be let in (CLOCK_MONOTONIC), None where others must be done first."""
         return 0
+
+    def beside(self) -> AbstractContextManager[object]:
+        """Around what is done beside the items: reading the next one from the source, writing an outcome."""
+        return _AS_IT_IS
 
     def begin(self, record: PacedRecord) -> None:
         """Says that an item was read and goes to its first stage."""

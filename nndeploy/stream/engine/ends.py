@@ -77,7 +77,8 @@ class Entrance:
 
     def _next(self) -> Record | None:
         began_ns, waited_ns = time.perf_counter_ns(), self._stop.sum_waited_ns
-        item = None if self._stop.is_requested else next(self._items, None)
+        with self._pacing.beside():
+            item = None if self._stop.is_requested else next(self._items, None)
         self.habits.waited_ns = self._stop.sum_waited_ns - waited_ns
         if item is None:
             return None
@@ -142,6 +143,7 @@ class Exit:
             with self._is_writing:
                 if self._schedule.is_over:
                     return
-                self.write(record)
+                with self._pacing.beside():
+                    self.write(record)
             self._num_passed += 1
             self._schedule.let_out(is_held=self.habits.is_short)

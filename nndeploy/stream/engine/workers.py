@@ -159,12 +159,12 @@ class StepsWorker:
 
     def _work(self, record: Record) -> None:
         began_ns = time.perf_counter_ns()
-        record.load()
-        do_steps(record, self.steps, self.clock.stage)
-        if self.prepare is not None:
-            self.prepare.prepare(record)
-        took_ns = self.clock.add(began_ns, (record.index,))
-        record.paced.did(self.clock.stage, took_ns)
+        with record.paced.working(self.clock.stage):
+            record.load()
+            do_steps(record, self.steps, self.clock.stage)
+            if self.prepare is not None:
+                self.prepare.prepare(record)
+        self.clock.add(began_ns, (record.index,))
         self.outlet.put(record)
 
 

@@ -122,6 +122,7 @@ def open_run(
         first_index=before.num_records,
         is_whole_when_stopped=source.is_live,
     )
+    loaded.pacing.feed(is_live=source.is_live)
     stream = Stream(loaded.plan, loaded.runs, how, ends.stop, trace, loaded.pacing)
     stream.sources = source.figures
     return OpenRun(loaded, source, sink, before, stream)

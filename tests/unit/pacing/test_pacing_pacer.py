@@ -14,7 +14,6 @@ from nndeploy.pacing.run.item import ItemMemory
 from nndeploy.pacing.run.own_time import SURE, Stopwatch, Took
 from nndeploy.pacing.run.paced_shape import END_NS, LEAST_RESERVE_NS, MOST_END, MOST_RESERVE, TAUGHT_RUNS, PacedShape
 from nndeploy.pacing.run.pacer import BASELINE_RUNS, RUNS_OF_A_PLAN, Pacer
-from nndeploy.pacing.run.plan_maker import FIRST_RESERVE
 from nndeploy.pacing.show.achieved_text import run_lines, run_to_json
 
 MS = 1_000_000
@@ -42,7 +41,7 @@ def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(pace: V
     for _ in range(BASELINE_RUNS):
         run(pacer, pace)
     assert pacer.known()[0] == 4 * MS
-    taken = 4 * MS + LEAST_RESERVE_NS + FIRST_RESERVE * BUDGET + END_NS  # by work and what is kept back
+    taken = 4 * MS + LEAST_RESERVE_NS + END_NS  # by work and what is kept back: the item keeps the rest
     with pacer.until(pace.now + 500 * MS):
         pace.wait(20 * MS)  # who is held up before the run has so much less left for it
         run(pacer, pace)
@@ -56,6 +55,36 @@ def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(pace: V
     run(pacer, pace)
     assert pacer.records[-1].budget == BUDGET
     assert pacer.slept_ns() == pacer.records[-1].slept == pytest.approx(BUDGET - taken, abs=1)
+
+
+def test_what_follows_a_run_of_an_item_has_its_share_of_the_time(pace: VirtualPace) -> None:
+    pacer = Pacer(pace, PaceGoal(BUDGET, is_of_item=True), 1)
+    pacer.points.add([("first", False), ("second", False)])
+    for _ in range(BASELINE_RUNS):
+        run(pacer, pace)
+    with pacer.until(pace.now + 50 * MS, following_ns=MS):
+        run(pacer, pace)
+    assert pacer.records[-1].budget == 40 * MS
+
+
+def test_a_run_of_an_item_at_a_new_shape_is_paced_by_what_is_known_of_another_one(pace: VirtualPace) -> None:
+    pacer = Pacer(pace, PaceGoal(BUDGET, is_of_item=True), 1)
+    pacer.points.add([("first", False), ("second", False)])
+
+    def run_of(length: int) -> None:
+        with pacer.run(((length,),)):
+            for point in range(2):
+                pace.work(length * MS)
+                pace.point(point)
+
+    for _ in range(BASELINE_RUNS):
+        run_of(2)
+    assert pacer.records[-1].budget == 0
+    with pacer.until(pace.now + 50 * MS):
+        run_of(5)
+    assert pacer.records[-1].budget == 50 * MS
+    assert pacer.slept_ns() == pytest.approx(50 * MS - 10 * MS, rel=0.05)
+    assert pacer.known()[0] == 10 * MS
 
 
 def planned_after(latencies: list[int], budgets: list[int]) -> PacedShape:

@@ -37,10 +37,19 @@ static int virtual_nanosleep(clockid_t clock, int flags, const struct timespec *
   return 0;
 }
 
+/* There is no timer: a test says when work is interrupted. */
+static long virtual_syscall(long number, ...) {
+  (void)number;
+  return -1;
+}
+
 #define clock_gettime(clock, at) virtual_gettime(clock, at)
 #define clock_nanosleep(clock, flags, at, left) virtual_nanosleep(clock, flags, at)
 #define prctl(...) 0
+#define syscall(...) virtual_syscall(__VA_ARGS__)
 #include "pacing/pace.c"
+
+EXPORT void virtual_interrupt(void) { nnd_stretch_interrupted(0); }
 
 EXPORT void virtual_begin(int64_t now, int64_t used) {
   virtual_now = now;
@@ -67,6 +76,7 @@ class VirtualPace(PaceLibrary):
         )
         self.waited: int | None = 0
         """The nanoseconds that the thread waited for a core; a test may say that nobody counts them."""
+        self.interrupt = library.virtual_interrupt
         self._begin = library.virtual_begin
         self._begin.argtypes, self._begin.restype = (ctypes.c_int64, ctypes.c_int64), None
 

@@ -17,13 +17,16 @@
  * shares the processor with a group (group.h) that alone says when to sleep. A sleep is asked to end earlier by what sleeps of this thread are usually late.
  *
  * How long a thread has run is told by its processor clock, which is a system call and therefore read at sleeps only.
- * Linux only.
+ *
+ * Work that passes no points, such as decoding by somebody else's library, is stretched: a timer signals its thread
+ * once it has gone on for a while, and the handler sleeps, wherever the thread is. Linux only.
  */
 #define _GNU_SOURCE
 #include "pacing/paced_item.h"
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -36,10 +39,15 @@
 #define NND_MOST_BEFORE 0.75 /* of a burst may be worked by a thread that goes on with another item at once */
 #define NND_BETWEEN 4e5      /* nanoseconds that a thread works from an item's last operator to the next one's first */
 #define NND_LATE_STEP 1000.0 /* nanoseconds by which one sleep changes what is thought to be usual */
-#define NND_MOST_LATE 150000.0 /* more is no habit of the system, but somebody else's work */
-#define NND_GROUP_BURST 1.4e6  /* nanoseconds that a member works before it pays */
-#define NND_GROUP_LEAST 1e5    /* nanoseconds under which it does not sleep */
-#define NND_BLOCKED 300000     /* nanoseconds between two items in which the thread did not run: it has rested */
+#define NND_MOST_LATE 150000.0  /* more is no habit of the system, but somebody else's work */
+#define NND_GROUP_BURST 1.4e6   /* nanoseconds that a member works before it pays */
+#define NND_GROUP_LEAST 1e5     /* nanoseconds under which it does not sleep */
+#define NND_STRETCHED 1e6       /* nanoseconds after which work without points is interrupted */
+#define NND_LEAST_STRETCHED 1e5 /* the least of them, where it sleeps long */
+#define NND_MOST_STRETCHED 16e6 /* the most of them, where the thread waits instead of working */
+#define NND_LEAST_REST 1e5      /* nanoseconds under which it does not sleep */
+#define NND_MOST_REST 5e6       /* and the most where it is interrupted, for it may hold locks, as Python's */
+#define NND_BLOCKED 300000      /* nanoseconds between two items in which the thread did not run: it has rested */
 
 NND_EXPORT const int nnd_pace_version = NND_PACE_LIBRARY_VERSION;
 
@@ -98,6 +106,16 @@ static void nnd_sleep_until(int64_t until) {
   }
 }
 
+/* Sleeps until `until`, as nearly as sleeps of this thread do; returns the time then. */
+static int64_t nnd_slept_until(int64_t until) {
+  nnd_sleep_until(until - (int64_t)nnd_usually_late);
+  const int64_t awake = nnd_now();
+  nnd_usually_late += awake > until ? NND_LATE_STEP : -NND_LATE_STEP;
+  if (nnd_usually_late < 0.0) nnd_usually_late = 0.0;
+  if (nnd_usually_late > NND_MOST_LATE) nnd_usually_late = NND_MOST_LATE;
+  return awake;
+}
+
 /* How long to sleep at a point where `done` nanoseconds of work and `weight` of all delays are over, and behind which
  * `next` nanoseconds of work stand until another one; `presets` are those from there on; 0: not now. */
 static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_worker *worker, int64_t now,
@@ -153,11 +171,7 @@ static void nnd_sleep(struct nnd_pace_item *item, int64_t number, int64_t now, d
   const int64_t until = now + (int64_t)delay, used = nnd_used();
   const int64_t ran = worker->wake_used ? used - worker->wake_used : now - worker->wake;
   if (ran > worker->longest_run) worker->longest_run = ran;
-  nnd_sleep_until(until - (int64_t)nnd_usually_late);
-  const int64_t awake = nnd_now(), late = awake - until;
-  nnd_usually_late += late > 0 ? NND_LATE_STEP : -NND_LATE_STEP;
-  if (nnd_usually_late < 0.0) nnd_usually_late = 0.0;
-  if (nnd_usually_late > NND_MOST_LATE) nnd_usually_late = NND_MOST_LATE;
+  const int64_t awake = nnd_slept_until(until), late = awake - until;
   nnd_rested_used = nnd_used();
   worker->waiting_used += nnd_rested_used - used;
   worker->wake_used = nnd_rested_used;
@@ -264,6 +278,88 @@ NND_EXPORT void nnd_pace_from(int64_t first) {
 /* Passes a point of the item that this thread works on, if there is one. */
 NND_EXPORT void nnd_pace_pass(int64_t point) {
   if (nnd_current) nnd_pass(nnd_current, 0, point, 1, 1);
+}
+
+/* Work of this thread that passes no points: `factor` times as long as it takes, but no longer than until `due`. */
+struct nnd_stretch {
+  int64_t begin, due, used; /* CLOCK_MONOTONIC; this thread's processor clock at the begin */
+  double factor;
+  double tick;  /* nanoseconds from one interruption to the next */
+  int64_t seen; /* this thread's processor clock at the last one */
+  int64_t slept;
+  volatile sig_atomic_t is_on;
+  int timer, has_timer; /* the kernel's: glibc before 2.34 has its own in another library */
+};
+static _Thread_local struct nnd_stretch nnd_stretch;
+
+/* Sleeps for what was worked, at most `most` nanoseconds. */
+static void nnd_stretch_rest(struct nnd_stretch *work, double most) {
+  const int64_t now = nnd_now(), used = nnd_used();
+  const double until = nnd_min((double)work->due, (double)work->begin + (double)(used - work->used) * work->factor);
+  const double delay = nnd_min(most, until - (double)now);
+  if (delay < NND_LEAST_REST) return;
+  work->slept += nnd_slept_until(now + (int64_t)delay) - now;
+  nnd_rested_used = nnd_used();
+}
+
+/* Interrupts a thread again, the later the longer it waits for something. */
+static void nnd_stretch_arm(struct nnd_stretch *work) {
+  const int64_t used = nnd_used();
+  const int has_worked = (double)(used - work->seen) > work->tick / 4;
+  const double usual = nnd_max(NND_LEAST_STRETCHED, nnd_min(NND_STRETCHED, NND_MOST_REST / work->factor));
+  work->tick = has_worked ? usual : nnd_min(2 * work->tick, NND_MOST_STRETCHED);
+  work->seen = used;
+  const struct itimerspec in = {.it_value = {0, (long)work->tick}};
+  if (work->has_timer) syscall(SYS_timer_settime, work->timer, 0, &in, NULL);
+}
+
+static void nnd_stretch_interrupted(int signal) {
+  const int before = errno;
+  (void)signal;
+  if (nnd_stretch.is_on) {
+    nnd_stretch_rest(&nnd_stretch, NND_MOST_REST);
+    nnd_stretch_arm(&nnd_stretch);
+  }
+  errno = before;
+}
+
+/* Lets a signal that nobody else has interrupt work; returns its number, 0 where none is free. System calls go on
+ * behind it. */
+static int nnd_stretch_signal(void) {
+  static _Atomic int taken;
+  if (taken) return taken;
+  const struct sigaction wanted = {.sa_handler = nnd_stretch_interrupted, .sa_flags = SA_RESTART | SA_ONSTACK};
+  struct sigaction found;
+  for (int number = SIGRTMAX - 1; number > SIGRTMIN; number--) {
+    if (sigaction(number, NULL, &found)) return 0;
+    if (found.sa_handler == nnd_stretch_interrupted) return taken = number; /* another thread was faster */
+    if (found.sa_handler == SIG_DFL && !sigaction(number, &wanted, NULL)) return taken = number;
+  }
+  return 0;
+}
+
+/* Begins work of this thread that passes no points, takes `work` nanoseconds of processor time, and should be done at
+ * `due` (CLOCK_MONOTONIC). It is interrupted again and again, and sleeps; where the system does not let it be
+ * interrupted it may still sleep at its end. */
+NND_EXPORT void nnd_stretch_begin(int64_t due, int64_t work) {
+  struct nnd_stretch *own = &nnd_stretch;
+  const int number = nnd_stretch_signal();
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = number};
+  *own = (struct nnd_stretch){.begin = nnd_now(), .due = due, .used = nnd_used()};
+  own->factor = work > 0 ? nnd_max(1.0, (double)(due - own->begin) / (double)work) : 1.0;
+  event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+  own->has_timer = number && !syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &own->timer);
+  own->is_on = 1;
+  nnd_stretch_arm(own);
+}
+
+/* Ends it, and sleeps for what is left where it `rests`; returns for how many nanoseconds it slept. */
+NND_EXPORT int64_t nnd_stretch_end(int rests) {
+  struct nnd_stretch *own = &nnd_stretch;
+  own->is_on = 0;
+  if (own->has_timer) syscall(SYS_timer_delete, own->timer);
+  if (rests) nnd_stretch_rest(own, (double)(own->due - own->begin));
+  return own->slept;
 }
 
 /* Takes a place of a group that is `expected` (0: nobody's) for `identity`, or gives it back (0); returns whether it
