@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from nndeploy_kernels.build import LIBRARIES, build, compiled, level_arguments, units, zig
 from nndeploy_kernels.levels import LEVELS
+from nndeploy_native.opened_model import Options
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_words import write_step
 from nndeploy_native.plan_writer import PlanWriter
@@ -42,13 +43,6 @@ ChoicesOf = Callable[[int], Sequence[StepChoice]]
 
 _PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-_OPTIONS = ("l2_bytes", "buffer_bytes", "threads", "gives_weights", "plain_bytes", "shares_all")
-
-
-class Options(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_int64) for name in _OPTIONS)
 
 
 class Call(ctypes.Structure):

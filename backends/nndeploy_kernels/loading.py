@@ -9,7 +9,7 @@ from pathlib import Path
 from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, precisions, runner
 
 LIBRARIES = Path(__file__).with_name("lib")
-API_VERSION = 5
+API_VERSION = 6
 """That of nndeploy_kernels.h."""
 
 _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {

@@ -35,6 +35,8 @@ class Options(ctypes.Structure):
         ("gives_weights", ctypes.c_int64),
         ("plain_bytes", ctypes.c_int64),
         ("shares_all", ctypes.c_int64),
+        ("ways", ctypes.c_char_p),
+        ("num_ways", ctypes.c_int64),
     )
 
 
@@ -120,17 +122,20 @@ class Weights:
         return self._shared
 
 
-def opened_model(library: ctypes.CDLL, plan: bytes, weights: Weights, options: Options) -> OpenedModel:
-    """Returns the model of a plan: the one that is open, or a new one.
+def opened_model(
+    library: ctypes.CDLL, plan: bytes, weights: Weights, options: Options, ways: bytes = b""
+) -> OpenedModel:
+    """Returns the model of a plan: the one that is open, or a new one; `ways` as `ways_packed` returns them.
 
     Raises:
         BundleError: the library refuses it, or a file is damaged.
     """
     options.gives_weights = weights.are_given
-    content = weights.key
+    content, key_of_options = weights.key, bytes(options)
+    options.ways, options.num_ways = ways, len(ways)
     if content is None:
         return OpenedModel(library, plan, weights.taken(), options)
-    key = (library._name, plan, content, bytes(options))
+    key = (library._name, plan, content, key_of_options, ways)
     with _lock:
         place = _places.setdefault(key, _Place())
     with place.lock:  # whoever comes while it is made waits for it

@@ -32,7 +32,7 @@ from nndeploy_native.plan import (
     PlanBorder,
     PlanDocument,
 )
-from nndeploy_native.step_choices import BY_RULE, StepChoice, StepFacts, choices_in_memory
+from nndeploy_native.step_choices import BY_RULE, WAY_BOTH, StepChoice, StepFacts, choices_in_memory, ways_packed
 from nndeploy_native.tuned_tables import TunedFile, TunedTable, tables_to_data
 from nndeploy_native.worker_pool import WorkerPool
 
@@ -98,6 +98,16 @@ class _Tables:
         self._names = [one.name for one in document.plan_inputs]
         self._kept: dict[_Shapes, _Table] = {}
         self._lock = threading.Lock()
+
+    def move(self, model: OpenedModel) -> None:
+        """Makes tables of another model of the same plan from now on."""
+        self._model = model
+        self._kept.clear()
+
+    @property
+    def chosen(self) -> Mapping[_Shapes, tuple[StepChoice, ...]]:
+        """How steps are done where somebody chose it, by shapes."""
+        return self._chosen
 
     def choose(self, shapes: _Shapes, choices: Sequence[StepChoice]) -> None:
         """Lets later calls of these shapes do their steps so."""
@@ -206,17 +216,30 @@ class _Tables:
         return tuple(sizes)
 
 
+def ways_for(document: PlanDocument, chosen: Mapping[_Shapes, tuple[StepChoice, ...]]) -> bytes:
+    """Returns for which ways the steps of a plan are packed, so that what was chosen by shapes can be taken."""
+    return ways_packed(chosen.values(), len(document.steps), is_alone=not document.symbols)
+
+
 class PlanSession:
     """One plan with its packed weights and a pool of threads; slots are made as callers need them."""
 
-    def __init__(self, model: OpenedModel, document: PlanDocument, pool: WorkerPool, tuned: TunedFile) -> None:
+    def __init__(
+        self,
+        model: OpenedModel,
+        document: PlanDocument,
+        pool: WorkerPool,
+        tuned: TunedFile,
+        opened: Callable[[bytes], OpenedModel],
+    ) -> None:
         """`pool` is for as many steps as the model has, at least; sessions that take turns may share it.
 
-        `tuned` is where choices for the steps are kept.
+        `tuned` is where choices for the steps are kept. `opened` returns the model packed for other ways.
         """
         self.pace_note = ""
-        chosen, self.tuning_note = tuned.read()
+        self.tuning_note = tuned.note
         self._tuned_file = tuned
+        self._opened, self._ways = opened, ways_for(document, tuned.choices)
         self._tuning: PlanTuning | None = None
         self._apart: FusedAndApart | None = None
         self._between: BetweenCalls | None = None
@@ -225,7 +248,7 @@ class PlanSession:
         self._model, self._document = model, document
         grown = {one.input for one in document.grown}
         self._inputs = [_Input(one, "K" if i in grown else "C") for i, one in enumerate(document.inputs)]
-        self._tables = _Tables(model, document, chosen)
+        self._tables = _Tables(model, document, tuned.choices)
         self._caches = _cache_memories(document, self._tables) if document.grown else None
         self.takes_strided = frozenset(document.inputs[one.input].name for one in document.grown)
         self._slots: list[_Slot] = []
@@ -381,6 +404,22 @@ class PlanSession:
         self._tuned_file.check_writable()
         self._tuning = self._new_tuning(seconds)
 
+    def begin_fast_tuning(self, seconds: float) -> None:
+        """Does the same, and tries ways of convolutions too that change last bits; both are packed meanwhile.
+
+        Raises:
+            InputOutputError: what is measured cannot be kept.
+        """
+        self._tuned_file.check_writable()
+        self._pack(bytes([WAY_BOTH]) * len(self._document.steps))
+        self._tuning = self._new_tuning(seconds, is_fast=True)
+
+    def _pack(self, ways: bytes) -> None:
+        """Goes on with a model that is packed for these ways."""
+        if ways != self._ways:
+            self._model, self._ways = self._opened(ways), ways
+            self._tables.move(self._model)
+
     @property
     def is_tuned(self) -> bool:
         """Whether there is nothing more to try, for the shapes that came."""
@@ -447,11 +486,13 @@ class PlanSession:
             between.close()
         self._trial_slots = []
 
-    def _new_tuning(self, seconds: float, clock: Callable[[], float] = time.perf_counter) -> "PlanTuning":
+    def _new_tuning(
+        self, seconds: float, clock: Callable[[], float] = time.perf_counter, *, is_fast: bool = False
+    ) -> "PlanTuning":
         from nndeploy_native.plan_tuning import PlanTuning
 
-        box = self._tuned_file.box
-        return PlanTuning(self._facts_of, len(self._document.steps), box, seconds, self.take_choices, clock)
+        box, num_steps = self._tuned_file.box, len(self._document.steps)
+        return PlanTuning(self._facts_of, num_steps, box, seconds, self.take_choices, clock, is_fast=is_fast)
 
     def _is_known(self, shapes: _Shapes) -> bool:
         """Whether it was found before how calls of these shapes are done, maybe by another process just now."""
@@ -484,6 +525,7 @@ class PlanSession:
     def _taken_tables(self, tables: Sequence[TunedTable]) -> list[dict[str, Any]]:
         for one in tables:
             self.take_choices(one.shapes, one.choices)
+        self._pack(ways_for(self._document, self._tables.chosen))
         if tables:
             self._tuned_file.add(tables)
         return [tables_to_data(self._tuned_file.plan_sha256, tables)]

@@ -57,14 +57,17 @@ class PlanTuning:
         seconds: float,
         take: Callable[[Shapes, Sequence[StepChoice]], None],
         clock: Callable[[], float] = time.perf_counter,
+        *,
+        is_fast: bool = False,
     ) -> None:
         """`facts_of` tells what the steps are like for shapes and choices; `box` is this machine.
 
-        `take` gets what won for some shapes, once it is known. `clock` tells the seconds that count.
+        `take` gets what won for some shapes, once it is known. `clock` tells the seconds that count; `is_fast` as in
+        `RaceOptions`.
         """
         self._facts_of, self._num_steps, self._box, self._take = facts_of, num_steps, box, take
         l2_bytes = box["caches"].get("l2", USUAL_L2)
-        self._how = RaceOptions(seconds, box["threads"], l2_bytes, box["buffer_bytes"], clock)
+        self._how = RaceOptions(seconds, box["threads"], l2_bytes, box["buffer_bytes"], clock, is_fast)
         self._races: dict[Shapes, Race] = {}
         self._is_taken = threading.Lock()
 

@@ -2,7 +2,7 @@
 """The files of an artifact -> a session: of its plan, or of a course through several plans."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TypeAlias
 
 from nndeploy.errors import BuildRefusedError, BundleError, UnavailableError
@@ -24,7 +24,7 @@ from nndeploy_native.plan import (
     check_borders,
     document_from_json,
 )
-from nndeploy_native.plan_session import PlanSession
+from nndeploy_native.plan_session import PlanSession, ways_for
 from nndeploy_native.tuned_tables import TunedFile
 from nndeploy_native.worker_pool import WorkerPool
 
@@ -70,19 +70,28 @@ def _sessions(
     buffer_bytes = buffer if isinstance(buffer, int) and buffer > 0 else caches.get(WINDOW_BUFFER, 0)
     threads = options.threads or host.num_cores
     weights = Weights(files, is_shared=len(names) > 1)
+    box = cache(lambda: _box(str(metadata.get("precision", "fp32")), host, buffer_bytes, threads))
+
+    def opened(name: str, ways: bytes) -> OpenedModel:
+        how = Options(caches.get("l2", 0), buffer_bytes, threads)
+        return opened_model(library, bytes(files[name]), weights, how, ways)
+
+    tuned = [
+        TunedFile(options.cache_dir, bytes(files[name]), len(document.steps), box)
+        for name, document in zip(names, documents, strict=True)
+    ]
     models = [
-        opened_model(library, bytes(files[name]), weights, Options(caches.get("l2", 0), buffer_bytes, threads))
-        for name in names
+        opened(name, ways_for(document, one.choices))
+        for name, document, one in zip(names, documents, tuned, strict=True)
     ]
     for name, model, document in zip(names, models, documents, strict=True):
         borders = len(document.plan_inputs), len(document.plan_outputs)
         if model.num_borders != borders or model.num_steps != len(document.steps):
             raise BundleError(f"{name} and {DOCUMENT_FILE} are of two builds")
     pool = _pool_for(max(models, key=lambda model: model.num_steps), threads) if models else None
-    box = cache(lambda: _box(str(metadata.get("precision", "fp32")), host, buffer_bytes, threads))
     return [
-        PlanSession(model, document, pool, TunedFile(options.cache_dir, bytes(files[name]), model.num_steps, box))
-        for name, model, document in zip(names, models, documents, strict=True)
+        PlanSession(model, document, pool, one, partial(opened, name))
+        for name, model, document, one in zip(names, models, documents, tuned, strict=True)
         if pool
     ]
 

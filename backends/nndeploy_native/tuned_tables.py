@@ -7,7 +7,8 @@
 
 `box` is all that the choices depend on beside plan and shapes: processor, level of the kernels, caches, threads, the
 buffer that the user set, version. `steps` are those that are not done by the rule, by number. Law: what the file says
-changes no bit of a result; what is malformed, or of another plan or machine, is as if it were not there.
+changes no bit of a result but where it says the way of a convolution; what is malformed, or of another plan or machine,
+is as if it were not there.
 """
 
 import contextlib
@@ -51,6 +52,8 @@ class TunedFile:
         self.plan_sha256 = hashlib.sha256(plan).hexdigest()
         self._num_steps = num_steps
         self.path = Path(folder, f"native-{self.plan_sha256[:32]}.json") if folder else None
+        self.choices, self.note = self.read()
+        """What it said for this machine when it was opened, by shapes; and why it is not taken, "" if it is."""
 
     @property
     def box(self) -> Box:

@@ -4,6 +4,7 @@
 For the shapes of a call a `Race` says how each step is done in the next run, and is told how long each took:
 
     look      the rule, a few times: which steps take most of the time
+    ways      convolutions by Winograd's products or by the direct sum, where last bits may change
     caches    the rule as it would be with a smaller or larger second cache
     windows   other buffers of sliding windows and other blocks, one by one
     stores    results past the caches or through them
@@ -13,7 +14,7 @@ For the shapes of a call a `Race` says how each step is done in the next run, an
 
 Each step goes through its own alternatives in turn, in a new order each time, and loses those that are far behind, so
 that as many steps as there are measure at once. Where runs are long and the time is short, alternatives are left out.
-Law: ways that are tried give the bits of the rule.
+Law: what is tried gives the bits of the rule, but for `ways`.
 """
 
 import math
@@ -23,7 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nndeploy_native.step_choices import BY_RULE, MAX_CHOICE_BYTES, StepChoice, StepFacts
+from nndeploy_native.step_choices import BY_RULE, MAX_CHOICE_BYTES, WAYS, StepChoice, StepFacts
 
 LOOKS = 7
 """Runs by the rule that tell which steps take most."""
@@ -73,7 +74,8 @@ FactsOf = Callable[[Sequence[StepChoice]], Sequence[StepFacts]]
 class RaceOptions(NamedTuple):
     """How a race is run: for how many seconds, with how many threads, and what the rule counts with.
 
-    `buffer_bytes`: what the user set, 0 where he did not. `clock` tells the seconds that count.
+    `buffer_bytes`: what the user set, 0 where he did not. `clock` tells the seconds that count. `is_fast`: ways that
+    change last bits are tried too.
     """
 
     seconds: float
@@ -81,6 +83,7 @@ class RaceOptions(NamedTuple):
     l2_bytes: int
     buffer_bytes: int
     clock: Callable[[], float] = time.perf_counter
+    is_fast: bool = False
 
 
 class Tried(NamedTuple):
@@ -148,7 +151,8 @@ class Race:
         self._until, self._run_seconds = self._began + how.seconds, 0.0
         self._looks: list[Sequence[int]] = []
         self._lanes: dict[int, _Lane] = {}
-        self._phases = ["caches", "windows", "stores", *(["threads"] if how.threads > 1 else []), "proof", "whole"]
+        ways, threads = ["ways"] * how.is_fast, ["threads"] * (how.threads > 1)
+        self._phases = [*ways, "caches", "windows", "stores", *threads, "proof", "whole"]
         self._ends_at = 0.0
         self._whole: tuple[list[int], list[int]] = ([], [])
         self.is_done = False
@@ -226,7 +230,7 @@ class Race:
                 self.is_done = tuple(self._best) == self._rule
                 return
             every = [(step, self._alternatives(step)) for step in self._costly()]
-            if self._phase in ("caches", "windows"):
+            if self._phase in ("ways", "caches", "windows"):
                 every = self._different(every)
             if self._phase != "proof":
                 every = [(step, some[: 1 + self._most_tried(some)]) for step, some in every]
@@ -261,7 +265,9 @@ class Race:
             return [BY_RULE, best] if best != BY_RULE else []
         found = [best]
         is_windowed = facts.kernel in WINDOWED
-        if self._phase == "caches" and (is_windowed or facts.kernel in BLOCKED):
+        if self._phase == "ways" and facts.kernel == "convolution":
+            found += [best._replace(way=way) for way in WAYS]
+        elif self._phase == "caches" and (is_windowed or facts.kernel in BLOCKED):
             found += [best._replace(cache_bytes=self._how.l2_bytes * part // 4) for part in (16, 1, 8, 2)]
         elif self._phase == "windows" and is_windowed and not self._how.buffer_bytes:
             found += [best._replace(buffer_bytes=size) for size in (*_SHARES, MAX_CHOICE_BYTES)]

@@ -208,6 +208,18 @@ class TunedSession(Protocol):
 
 
 @runtime_checkable
+class FastTunedSession(TunedSession, Protocol):
+    """What a session that can be tuned may offer besides: other ways whose results differ in last bits."""
+
+    def begin_fast_tuning(self, seconds: float) -> None:
+        """Does what `begin_tuning` does with these ways too.
+
+        Raises:
+            InputOutputError: what is found cannot be kept.
+        """
+
+
+@runtime_checkable
 class SessionWithTrials(Protocol):
     """What a session may offer besides: to try other ways between its runs, on the inputs of an earlier one.
 

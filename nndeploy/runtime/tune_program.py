@@ -2,7 +2,7 @@
 """Tunes a loaded program for this machine: its sessions try other ways of doing their work while it is run.
 
 In: samples, of which one of each set of shapes is run again and again. Out: what was found, as plain data, which the
-sessions have taken and kept for later loads. Law: no bit of a result changes.
+sessions have taken and kept for later loads. Law: no bit of a result changes, unless it is allowed.
 """
 
 import time
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nndeploy.errors import UnavailableError
-from nndeploy.plugin.interface import Json, TunedSession
+from nndeploy.plugin.interface import FastTunedSession, Json, TunedSession
 from nndeploy.runtime.program import Program
 from nndeploy.values.types import Value, shapes_text
 
@@ -18,8 +18,12 @@ OVERTIME = 2.0
 """A program whose runs take long ends after so many times the seconds that were given."""
 
 
-def tune(program: Program, samples: Sequence[Mapping[str, Value]], seconds: float) -> list[Json]:
+def tune(
+    program: Program, samples: Sequence[Mapping[str, Value]], seconds: float, *, is_fast: bool = False
+) -> list[Json]:
     """Returns what was found for the shapes of the samples in about so many seconds.
+
+    `is_fast`: ways are tried too whose results differ in last bits.
 
     Raises:
         UnavailableError: no session can be tuned.
@@ -29,7 +33,7 @@ def tune(program: Program, samples: Sequence[Mapping[str, Value]], seconds: floa
     sessions = _tuned_sessions(program)
     of_each_shape = {shapes_text(sample): sample for sample in reversed(samples)}.values()
     each = seconds / len(of_each_shape)
-    return [one for sample in of_each_shape for one in _tuned(program, sessions, sample, each)]
+    return [one for sample in of_each_shape for one in _tuned(program, sessions, sample, each, is_fast)]
 
 
 def replay(program: Program, found: Sequence[Json]) -> list[Json]:
@@ -69,10 +73,13 @@ def _tuned_sessions(program: Program) -> list[TunedSession]:
 
 
 def _tuned(
-    program: Program, sessions: Sequence[TunedSession], sample: Mapping[str, Value], seconds: float
+    program: Program, sessions: Sequence[TunedSession], sample: Mapping[str, Value], seconds: float, is_fast: bool
 ) -> list[Json]:
     for session in sessions:
-        session.begin_tuning(seconds)
+        if is_fast and isinstance(session, FastTunedSession):
+            session.begin_fast_tuning(seconds)
+        else:
+            session.begin_tuning(seconds)
     until = time.perf_counter() + OVERTIME * seconds
     is_over = False
     while not is_over:

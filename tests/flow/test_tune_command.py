@@ -9,6 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from separable_model import needs_native, separable_model
 from tests_flow_bundles import write_double
@@ -145,6 +147,35 @@ def test_decisions_are_recorded_and_replayed(
     tuned(capsys, compiled, "--cache", tmp_path / "two", "--decisions", decisions, "--threads", "2", code=65)
     decisions.write_text("{")
     tuned(capsys, compiled, "--cache", tmp_path / "two", "--decisions", decisions, code=65)
+
+
+CONVOLUTION = """<ir_version: 8, opset_import: ["": 17]>
+convolution (float[1,48,20,20] x) => (float[1,48,20,20] y) { h = Conv<pads=[1,1,1,1]>(x, w) y = Relu(h) }"""
+
+
+def test_fast_tuning_may_take_the_other_way_of_a_convolution(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_native()
+    model = onnx.parser.parse_model(CONVOLUTION)
+    weights = np.random.default_rng(0).standard_normal((48, 48, 3, 3)).astype(np.float32) / 20
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    bundle, cache, decisions = tmp_path / "m.nnd", tmp_path / "cache", tmp_path / "tuned.json"
+    assert run_command(["compile", str(tmp_path / "m.onnx"), "-o", str(bundle), "--backends", "native"]) == 0
+    tuned(capsys, bundle, "--cache", cache, "--fast", "--decisions", decisions, *SHORT)
+    with load_bundle(bundle, threads=1, cache_dir="") as program:
+        (session,) = program.sessions.values()
+        steps = session.steps_here({})  # type: ignore[attr-defined] # of native
+    (number,) = (i for i, step in enumerate(steps) if "by Winograd" in str(step))
+    data = json.loads(decisions.read_text())
+    data["tuned"][0]["tables"][0]["steps"] = {str(number): {"way": 1}}  # as if it had been found
+    decisions.write_text(json.dumps(data))
+    tuned(capsys, bundle, "--cache", cache, "--decisions", decisions, "--threads", "1")
+    with load_bundle(bundle, threads=1, cache_dir=str(cache)) as program:
+        (session,) = program.sessions.values()
+        assert "by Winograd" not in str(session.steps_here({}))  # type: ignore[attr-defined]
+    assert run_command(["verify", str(bundle), "--cache", str(cache), "--threads", "1"]) == 0
 
 
 def test_shapes_and_inputs_say_what_is_tuned(

@@ -180,8 +180,9 @@ static struct nnd_table *table_of(const struct nnd_model *model) {
   free(draft.sizes);
   struct nnd_choice *choices = below(2) ? calloc((size_t)model->num_steps + 1, sizeof *choices) : NULL;
   for (nnd_size i = 0; choices && i < model->num_steps; i++)
-    choices[i] = (struct nnd_choice){choice_of_bytes(), choice_of_bytes(), below(4) ? 0 : below(200) - 8, below(5) - 1,
-                                     below(5) - 1};
+    choices[i] = (struct nnd_choice){choice_of_bytes(), choice_of_bytes(), below(4) ? 0 : below(200) - 8,
+                                     below(5) - 1,      below(5) - 1,      0,
+                                     below(6) - 1};
   struct nnd_table *table =
       nnd_table_make(model, symbols, model->num_symbols, shapes, at, choices, message, sizeof message);
   free(choices);
@@ -261,7 +262,10 @@ static int try_plan(const struct plan *plan, const char *weights, int64_t weight
   char message[256] = "";
   const int64_t l2_bytes = below(2) ? 0 : 1 << 16, buffer_bytes = below(3) ? 0 : below(1 << 14);
   const int64_t threads = below(4) || is_alone ? 1 : 2, gives = below(2), is_plain = below(2), shares = below(2);
-  const struct nnd_options options = {l2_bytes, buffer_bytes, threads, gives, is_plain, shares};
+  int8_t ways[64];
+  for (size_t i = 0; i < sizeof ways; i++) ways[i] = (int8_t)(below(6) - 1);
+  const struct nnd_options options = {l2_bytes, buffer_bytes, threads, gives,
+                                      is_plain, shares,       ways,    below(2) ? 0 : (int64_t)sizeof ways};
   forget_edges();
   struct nnd_model *model =
       nnd_model_open(words, plan->count * 8, given, weights_bytes, &options, message, sizeof message);

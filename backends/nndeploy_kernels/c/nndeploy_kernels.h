@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#define NND_API_VERSION 5
+#define NND_API_VERSION 6
 
 #pragma GCC visibility push(default)
 
@@ -28,21 +28,29 @@ struct nnd_pace_item;
  * number of threads that will run, and whether the weights are given away: they lie in private memory of the system,
  * not of an allocator, which nobody else reads, and whose pages are given back where their weights are packed. With
  * `plain_bytes` products of bytes take no instructions beyond those of the level, with `shares_all` threads share the
- * smallest steps too; both are for tests: the results are the same. */
+ * smallest steps too; both are for tests: the results are the same.
+ *
+ * `ways` has a number for each of the first `num_ways` steps: for which ways of a convolution its weights are packed, where
+ * there are two. Which of them is taken changes last bits. */
+enum { NND_WAY_BY_RULE, NND_WAY_DIRECT, NND_WAY_WINOGRAD, NND_WAY_BOTH };
+
 struct nnd_options {
   int64_t l2_bytes, buffer_bytes, threads, gives_weights, plain_bytes, shares_all;
+  const int8_t *ways;
+  int64_t num_ways;
 };
 
 /* How one step is done where not as the rule of its operator says; 0 in each field is the rule. Whatever it says, the
- * bits of the results are the same unless `rounding` is 1, and what does not fit a step is the rule.
+ * bits of the results are the same unless `rounding` or `way` is not 0, and what does not fit a step is the rule.
  *   cache_bytes   the second cache, as the rule counts its blocks with it
  *   buffer_bytes  the buffer of its sliding windows; one larger than all is the pair apart
  *   chunks        into how many each worker's share is cut
  *   sharing       1: one worker does all of it; 2: all of them
  *   stores        1: what it writes goes through the caches; 2: past them
- *   rounding      1: windows may be such that sums round otherwise */
+ *   rounding      1: windows may be such that sums round otherwise
+ *   way           NND_WAY_DIRECT or NND_WAY_WINOGRAD, of a convolution that is packed for both */
 struct nnd_choice {
-  int64_t cache_bytes, buffer_bytes, chunks, sharing, stores, rounding;
+  int64_t cache_bytes, buffer_bytes, chunks, sharing, stores, rounding, way;
 };
 
 /* An index that is out of range: element `at` of the indices of step `step` is `index`, the axis has `size`. */

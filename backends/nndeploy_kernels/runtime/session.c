@@ -61,8 +61,10 @@ static int nnd_open_plan(struct nnd_session *session, struct nnd_program *progra
   int64_t size;
   uint8_t *data = nnd_file_of(program, variant, file, &size, error);
   if (!data) return 0;
-  const struct nnd_kernel_options options = {
-      nnd_second_cache_bytes(), buffer_bytes, session->threads, session->num_plans == 1, 0, 0};
+  const struct nnd_kernel_options options = {.l2_bytes = nnd_second_cache_bytes(),
+                                             .buffer_bytes = buffer_bytes,
+                                             .threads = session->threads,
+                                             .gives_weights = session->num_plans == 1};
   plan->model = session->kernels->model_open(data, size, session->weights, session->weights_bytes, &options, message,
                                              sizeof message);
   nnd_pages_free(data, size + 1);

@@ -35,7 +35,7 @@ DEFAULT_SECONDS = 10.0
 FORMAT = 1
 """That of the file of --decisions."""
 
-SECTIONS = sections_of({"Measurement": ("inputs", "shapes", "seconds", "decisions")}, LoadOptions)
+SECTIONS = sections_of({"Measurement": ("inputs", "shapes", "seconds", "is_fast", "decisions")}, LoadOptions)
 
 
 @click.command("tune", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -54,6 +54,12 @@ SECTIONS = sections_of({"Measurement": ("inputs", "shapes", "seconds", "decision
     help="How long to measure, in all.",
 )  # fmt: skip
 @click.option(
+    "--fast",
+    "is_fast",
+    is_flag=True,
+    help="Try ways too whose results differ in their last bits: convolutions by Winograd's products or by direct sums.",
+)
+@click.option(
     "--decisions", type=JSON_FILE, metavar="FILE",
     help="Reuse what was found in FILE, without measuring; create it if it does not exist.",
 )  # fmt: skip
@@ -65,6 +71,7 @@ def tune_(
     inputs: tuple[str, ...],
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
     seconds: float,
+    is_fast: bool,
     decisions: Path | None,
     as_json: bool,
     **options: Any,
@@ -72,8 +79,8 @@ def tune_(
     """Tune a BUNDLE for this machine.
 
     A bundle runs at once, by fixed rules for how its steps are done. This command times other windows, blocks and
-    divisions among threads, whose results are the same to the bit, and keeps the faster ones in the cache of the bundle
-    (--cache). Later runs on this machine use them.
+    divisions among threads, whose results are the same to the bit (but for --fast), and keeps the faster ones in the
+    cache of the bundle (--cache). Later runs on this machine use them.
     """
     if inputs and shapes:
         raise UsageError("--input and --shape exclude each other", hint="--shape generates inputs")
@@ -86,7 +93,7 @@ def tune_(
                 raise err.within(str(decisions)) from err
         else:
             samples = [_generated(program, dict(shapes))] if shapes else _given(program, inputs)
-            found = _measured(program, samples, seconds)
+            found = _measured(program, samples, seconds, is_fast=is_fast)
             if decisions is not None:
                 write_decisions_file(decisions, {"format": FORMAT, "tuned": found})
     if as_json:
@@ -106,9 +113,11 @@ def tuned_bundle(bundle: Path, options: LoadOptions, seconds: float) -> list[Any
         return _measured(program, _given(program, ()), seconds)
 
 
-def _measured(program: Program, samples: Sequence[Mapping[str, Value]], seconds: float) -> list[Any]:
+def _measured(
+    program: Program, samples: Sequence[Mapping[str, Value]], seconds: float, *, is_fast: bool = False
+) -> list[Any]:
     with Heartbeat(f"measuring {program.path}"):
-        return tune(program, samples, seconds)
+        return tune(program, samples, seconds, is_fast=is_fast)
 
 
 def _given(program: Program, texts: Sequence[str]) -> list[Mapping[str, Value]]:

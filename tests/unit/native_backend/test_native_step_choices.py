@@ -25,7 +25,7 @@ def drawn_choices(dice: random.Random, num_steps: int) -> list[StepChoice]:
     return [
         StepChoice(
             dice.choice((0, *SIZES)), dice.choice((0, *SIZES)), dice.choice((0, 1, 3, MAX_CHUNKS)), dice.randrange(3),
-            dice.randrange(3),
+            dice.randrange(3), way=dice.randrange(3),
         )
         for _ in range(num_steps)
     ]  # fmt: skip
@@ -132,7 +132,7 @@ def test_only_a_choice_that_may_round_changes_the_bits_of_a_pair() -> None:
 
 
 @pytest.mark.parametrize("data", [
-    {}, {"cache_bytes": 1}, {"buffer_bytes": MAX_CHOICE_BYTES, "chunks": 64, "sharing": 2, "stores": 1},
+    {}, {"cache_bytes": 1}, {"buffer_bytes": MAX_CHOICE_BYTES, "chunks": 64, "sharing": 2, "stores": 1}, {"way": 2},
 ])  # fmt: skip
 def test_a_choice_is_what_its_data_says(data: dict[str, int]) -> None:
     assert choice_to_data(choice_from_data(data)) == data
@@ -140,7 +140,7 @@ def test_a_choice_is_what_its_data_says(data: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("data", [
     None, [], {"cache_bytes": 0}, {"cache_bytes": -1}, {"cache_bytes": True}, {"cache_bytes": 1.5},
-    {"cache_bytes": "1"}, {"cache_bytes": MAX_CHOICE_BYTES + 1}, {"chunks": 65}, {"sharing": 3}, {"stores": 3},
+    {"cache_bytes": "1"}, {"cache_bytes": MAX_CHOICE_BYTES + 1}, {"chunks": 65}, {"sharing": 3}, {"stores": 3}, {"way": 3},
     {"window": 1},
 ])  # fmt: skip
 def test_what_is_no_choice_is_refused(data: object) -> None:

@@ -211,6 +211,7 @@ void *nnd_packed(struct nnd_opener *o, nnd_size num_bytes);
  * weight, one behind the other; 0 where they do not read it so. */
 void nnd_pack(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_packer pack, const void *fields,
               nnd_size fields_bytes, nnd_size parts, nnd_size part_bytes);
+void nnd_reads_again(const struct nnd_weight_data *weight); /* a step packs it twice */
 void nnd_pack_all(struct nnd_model *model);
 struct nnd_end nnd_end_of(const struct nnd_opener *o, const struct nnd_program *program, int has_residual,
                           int has_number);

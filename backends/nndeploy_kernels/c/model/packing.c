@@ -59,6 +59,8 @@ void nnd_pack(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_pack
   model->last_pending = one;
 }
 
+void nnd_reads_again(const struct nnd_weight_data *weight) { ((struct nnd_weight_data *)weight)->readers++; }
+
 /* Gives back the pages that lie inside of a weight, of its bytes from `begin` to `end`. */
 static void nnd_give_back(const struct nnd_weight_data *one, nnd_size begin, nnd_size end) {
   const uintptr_t data = (uintptr_t)one->data;

@@ -324,6 +324,7 @@ struct nnd_model *nnd_model_open(const void *plan, int64_t plan_bytes, const voi
     memcpy(model->words, plan, (size_t)plan_bytes);
   struct nnd_reader reader = {model->words, plan_bytes / 8, 0, &message};
   if (!message.failed) nnd_read_plan(&reader, model, weights, weights_bytes);
+  model->options.ways = NULL, model->options.num_ways = 0; /* which are the caller's */
   if (!message.failed) {
     nnd_pack_all(model);
     return model;

@@ -22,11 +22,33 @@
 #define NND_LONG_ROW 512     /* a row of planes is copied by each of its parts anew, which long ones alone are worth */
 #define NND_FEW_ROWS 8       /* fewer would leave workers idle, and parts of a paced step empty */
 
+/* `winograd`: the weights of that way, null where it is not packed; `c` has those of the other one. */
 struct nnd_convolution_own {
   struct nnd_conv c;
-  int is_winograd;
+  const void *winograd;
+  int is_winograd; /* by the rule, or because there is no other */
   struct nnd_grouped grouped;
 };
+
+/* For which ways a convolution is packed: NND_WAY_DIRECT, NND_WAY_WINOGRAD or both. */
+static int nnd_ways_of(const struct nnd_opener *o, const struct nnd_conv *c) {
+  if (!nnd_winograd_fits(o, c)) return NND_WAY_DIRECT;
+  const struct nnd_options *options = &o->model->options;
+  const nnd_size step = o->step - o->model->steps;
+  const int way = step < options->num_ways ? options->ways[step] : NND_WAY_BY_RULE;
+  if (way == NND_WAY_DIRECT || way == NND_WAY_WINOGRAD || way == NND_WAY_BOTH) return way;
+  return nnd_winograd_pays(o, c) ? NND_WAY_WINOGRAD : NND_WAY_DIRECT;
+}
+
+/* Packs a dense convolution of blocked images. */
+static int nnd_open_dense(struct nnd_opener *o, struct nnd_convolution_own *own) {
+  struct nnd_conv *c = &own->c;
+  const int ways = nnd_ways_of(o, c);
+  own->is_winograd = ways == NND_WAY_WINOGRAD || (ways == NND_WAY_BOTH && nnd_winograd_pays(o, c));
+  if (ways == NND_WAY_BOTH) nnd_reads_again(c->plain);
+  if (ways & NND_WAY_WINOGRAD && !nnd_pack_winograd(o, c, &own->winograd)) return 0;
+  return !(ways & NND_WAY_DIRECT) || nnd_pack_conv(o, c, NND_PACK_PRODUCTS);
+}
 
 static int nnd_open_convolution(struct nnd_opener *o) {
   struct nnd_convolution_own *own = nnd_own(o, sizeof *own);
@@ -41,9 +63,7 @@ static int nnd_open_convolution(struct nnd_opener *o) {
     if (c->residual >= 0) return nnd_fail(o->message, "a residual of a depthwise convolution");
     return nnd_pack_conv(o, c, NND_PACK_DEPTHWISE);
   }
-  own->is_winograd = nnd_winograd_pays(o, c);
-  if (own->is_winograd) return nnd_pack_winograd(o, c);
-  return c->groups == 1 ? nnd_pack_conv(o, c, NND_PACK_PRODUCTS) : nnd_pack_grouped(o, c, &own->grouped);
+  return c->groups == 1 ? nnd_open_dense(o, own) : nnd_pack_grouped(o, c, &own->grouped);
 }
 
 /* Pointwise: windows of `window` pixels of all images. Workers share windows, or panels where `by_panels`. */
@@ -258,16 +278,18 @@ static int nnd_make_depthwise(struct nnd_maker *m, const struct nnd_conv *c, con
 static int nnd_make_convolution(struct nnd_maker *m) {
   const struct nnd_convolution_own *own = m->step->own;
   const struct nnd_conv *c = &own->c;
+  const int is_chosen = own->winograd && c->packed && m->choice->way != NND_WAY_BY_RULE;
+  const int is_winograd = is_chosen ? m->choice->way == NND_WAY_WINOGRAD : own->is_winograd;
   struct nnd_axis y, x;
   if (!nnd_conv_axes(m, c, &y, &x)) return 0;
   nnd_give_tensor(m, c->out);
   nnd_give_tensor(m, c->in);
-  nnd_give(m, c->packed);
+  nnd_give(m, is_winograd ? own->winograd : c->packed);
   nnd_give(m, c->bias);
   nnd_give(m, c->numbers);
   nnd_give_tensor(m, c->residual);
   nnd_tell_operations(m, nnd_shape_of(m, c->out)->count, c->in_channels / c->groups * c->kernel[0] * c->kernel[1]);
-  if (own->is_winograd) return nnd_make_winograd(m, c, &y, &x);
+  if (is_winograd) return nnd_make_winograd(m, c, &y, &x);
   const int is_blocked = nnd_shape_of(m, c->in)->is_blocked;
   const int keeps_size = y.size == y.out_size && x.size == x.out_size; /* zeros behind the image need no zeros before */
   if (is_blocked && keeps_size && nnd_is_pointwise(m, c)) return nnd_make_pointwise(m, c, &y, &x);

@@ -19,7 +19,7 @@ static nnd_size nnd_fixed_size(const struct nnd_opener *o, nnd_size rule) {
   return one->kind == NND_SIZE_CONSTANT ? one->a : 0;
 }
 
-int nnd_winograd_pays(const struct nnd_opener *o, const struct nnd_conv *c) {
+int nnd_winograd_fits(const struct nnd_opener *o, const struct nnd_conv *c) {
 #ifdef NND_BF16
   return 0; /* sums of what was rounded so far would keep too few digits */
 #endif
@@ -28,9 +28,15 @@ int nnd_winograd_pays(const struct nnd_opener *o, const struct nnd_conv *c) {
     if (c->kernel[axis] != 3 || c->stride[axis] != 1 || c->dilation[axis] != 1) return 0;
   if (c->groups != 1 || out->rank != 4) return 0;
   const nnd_size rows = nnd_fixed_size(o, out->sizes[2]), columns = nnd_fixed_size(o, out->sizes[3]);
-  const nnd_size at_once = NND_ACCUMULATORS / NND_PANEL, most = (nnd_size)1 << 20;
-  if (rows < 1 || columns < 1 || rows > most || columns > most || c->in_channels > most || c->out_channels > most)
-    return 0;
+  const nnd_size most = (nnd_size)1 << 20;
+  return rows > 0 && columns > 0 && rows <= most && columns <= most && c->in_channels <= most &&
+         c->out_channels <= most;
+}
+
+int nnd_winograd_pays(const struct nnd_opener *o, const struct nnd_conv *c) {
+  const struct nnd_tensor *out = &o->model->tensors[c->out];
+  const nnd_size rows = nnd_fixed_size(o, out->sizes[2]), columns = nnd_fixed_size(o, out->sizes[3]);
+  const nnd_size at_once = NND_ACCUMULATORS / NND_PANEL;
   const nnd_size tiles = nnd_ceil_div(rows, NND_WINOGRAD_TILE) * nnd_ceil_div(columns, NND_WINOGRAD_TILE);
   const double pairs = (double)c->in_channels * (double)c->out_channels, products = NND_WINOGRAD_PRODUCTS * pairs;
   const double slower = products * sizeof(nnd_weight) > NND_MANY_WEIGHTS ? 1.5 : 1.0;
@@ -68,12 +74,12 @@ static void nnd_pack_winograd_panels(const void *fields, nnd_size first, nnd_siz
   }
 }
 
-int nnd_pack_winograd(struct nnd_opener *o, struct nnd_conv *c) {
+int nnd_pack_winograd(struct nnd_opener *o, const struct nnd_conv *c, const void **to) {
   const nnd_size blocks = nnd_blocks(c->out_channels), of_product = blocks * NND_LANES * c->in_channels;
   const nnd_size zeros = blocks * NND_LANES * (nnd_size)sizeof(float);
   char *packed = nnd_packed(o, zeros + NND_WINOGRAD_PRODUCTS * of_product * (nnd_size)sizeof(nnd_weight));
   if (!packed) return 0;
-  c->packed = packed;
+  *to = packed;
   const struct nnd_winograd_weights t = {c->weights, c->out_channels, c->in_channels, (nnd_weight *)(packed + zeros)};
   const nnd_size of_panel = NND_PANEL * NND_LANES * c->in_channels * 9 * (nnd_size)sizeof(float);
   nnd_pack(o, c->plain, nnd_pack_winograd_panels, &t, sizeof t, nnd_full_panels(blocks) + 1, of_panel);
