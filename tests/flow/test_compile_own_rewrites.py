@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 from compile_with import compile_with
-from faulty_backends import Install, good_backend
+from faulty_backends import Install, changed_backend, good_backend
 
 import nndeploy
 from nndeploy.backend_kit.transforms.merge_products import MergeProducts
@@ -124,6 +124,15 @@ def test_what_is_wrong_is_left_out_with_one_line(change, said: str, tmp_path, in
     assert num_built(tmp_path / "m.nnd") == 3  # two products and the Relu, as they were taken
     assert report.submodels[0].backend == "mine"
     assert_right(tmp_path / "m.nnd")
+
+
+def test_a_fallback_without_its_rewrites_is_told_too(tmp_path, install: Install) -> None:
+    install(changed_backend("first", 0, dict), rewriting(_Rewrite(change_operator("Abs"))))
+    how = {"backends": ("first", "mine"), "samples": [SAMPLE], "objective": "priority"}
+    report = compile_with(model(), tmp_path / "m.nnd", **how)
+    assert report.submodels[0].backend == "first"
+    (line,) = report.all_warnings()
+    assert line.startswith("mine builds s0 without its own rewrites: wrong numbers")
 
 
 class Timed(InProcessWorkers):

@@ -5,10 +5,10 @@ Comes in: a settled chain. Goes out: the same chain, of which more machines run 
 chosen stays the first.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from nndeploy.bundle.report import CheckReport
-from nndeploy.compiler.chains.build_piece import built_and_checked
+from nndeploy.compiler.chains.build_piece import Outcome, built_and_checked
 from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settled, in_order
 from nndeploy.compiler.chains.chain_plan import Piece
 from nndeploy.compiler.chains.chain_setting import Setting, options_for
@@ -26,8 +26,19 @@ def with_fallbacks(setting: Setting, settled: Settled, memo: Memo) -> Settled:
     """
     here = replace(setting, build_options=options_for(setting, settled.plan.model))
     found = [_with_fallback(here, settled, built, memo) for built in settled.pieces]
-    checks = (check for _, made in found for check in made)
-    return replace(settled, pieces=tuple(built for built, _ in found), checks=(*settled.checks, *checks))
+    return with_variants(settled, [built for built, _ in found], [one for _, made in found for one in made])
+
+
+def with_variants(settled: Settled, pieces: Sequence[BuiltPiece], outcomes: Sequence[Outcome]) -> Settled:
+    """Returns a chain with more variants of its pieces, and what came of building these: comparisons, lines."""
+    checks = (check for outcome in outcomes for check in outcome.made)
+    lines = (outcome.unrewritten for outcome in outcomes if outcome.unrewritten)
+    return replace(
+        settled,
+        pieces=tuple(pieces),
+        checks=(*settled.checks, *checks),
+        dropped=tuple(dict.fromkeys((*settled.dropped, *lines))),
+    )
 
 
 def takers_below(placement: Placement, piece: Piece) -> list[str]:
@@ -48,16 +59,16 @@ def _has_kernels_for_cpus(taker: Backend) -> bool:
 
 def _with_fallback(
     setting: Setting, settled: Settled, built: BuiltPiece, memo: Memo
-) -> tuple[BuiltPiece, list[CheckReport]]:
-    """Returns a piece with its fallbacks, and the comparisons of these that were made; as it is where it has some."""
+) -> tuple[BuiltPiece, list[Outcome]]:
+    """Returns a piece with its fallbacks, and what came of building these; as it is where it has some."""
     if len(built.variants) > 1:
         return built, []
-    variants, checks = list(built.variants), list[CheckReport]()
+    variants, outcomes = list(built.variants), list[Outcome]()
     for backend in takers_below(settled.plan.placement, built.piece):
         outcome = memo.get((backend, built.piece.nodes)) or built_and_checked(setting, settled, built.piece, backend)
         if outcome.built is not None and not outcome.failure:
             variants.append(BuiltVariant(backend, setting.target, outcome.built.artifact))
-            checks += outcome.made
+            outcomes.append(outcome)
             if not outcome.built.artifact.native_code:
                 break
-    return replace(built, variants=in_order(variants)), checks
+    return replace(built, variants=in_order(variants)), outcomes

@@ -12,13 +12,13 @@ is run and compared here; what it cannot is built.
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nndeploy.bundle.report import CheckReport, TargetReport
+from nndeploy.bundle.report import TargetReport
 from nndeploy.compiler.chains.backend_order import TargetBackends
-from nndeploy.compiler.chains.build_piece import built_and_checked
+from nndeploy.compiler.chains.build_piece import Outcome, built_and_checked
 from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settled, in_order
 from nndeploy.compiler.chains.chain_plan import Piece
 from nndeploy.compiler.chains.chain_setting import Setting, options_on
-from nndeploy.compiler.chains.fallbacks import takers_below
+from nndeploy.compiler.chains.fallbacks import takers_below, with_variants
 from nndeploy.errors import CheckError
 from nndeploy.plugin.interface import RunsAlone
 from nndeploy.target.known_targets import named_again
@@ -40,7 +40,7 @@ def with_target_variants(
     """Returns the portable chain with variants for each of `targets`; `who` builds it."""
     alone = [backend.name for backend in who.backends if isinstance(backend, RunsAlone)]
     refusals: dict[tuple[str, str], str] = {}
-    checks: list[CheckReport] = []
+    outcomes: list[Outcome] = []
     pieces = list(settled.pieces)
     for number, built in enumerate(settled.pieces):
         variants = list(built.variants)
@@ -54,20 +54,19 @@ def with_target_variants(
             if not _serving(variants, target, alone):
                 library, _ = made.first_of(_there(settled, built.piece, target))
                 variants += [library] if library is not None else []
-            checks += made.checks
+            outcomes += made.outcomes
         pieces[number] = replace(built, variants=in_order(variants))
-    settled = replace(settled, pieces=tuple(pieces), checks=(*settled.checks, *checks))
-    return TargetVariants(settled, tuple(targets), refusals)
+    return TargetVariants(with_variants(settled, pieces, outcomes), tuple(targets), refusals)
 
 
 @dataclass(slots=True)
 class _Maker:
-    """Builds variants of one piece for the target of `setting`; keeps the comparisons that could be made here."""
+    """Builds variants of one piece for the target of `setting`; keeps what came of those that are right."""
 
     setting: Setting
     settled: Settled
     piece: Piece
-    checks: list[CheckReport] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
 
     def first_of(self, backends: Sequence[str]) -> tuple[BuiltVariant | None, str]:
         """Returns the variant of the first backend that builds the piece and is right, or None and why not."""
@@ -78,7 +77,7 @@ class _Maker:
                 continue
             outcome = built_and_checked(self.setting, self.settled, self.piece, backend)
             if outcome.built is not None and not outcome.failure:
-                self.checks += outcome.made
+                self.outcomes.append(outcome)
                 return BuiltVariant(backend, self.setting.target, outcome.built.artifact), ""
             reasons.append(f"{backend}: {outcome.failure}")
         return None, "; ".join(reasons)
