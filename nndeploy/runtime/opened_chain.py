@@ -64,7 +64,8 @@ def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -
         UnavailableError: a submodel has no variant that opens, or a GPU cannot be used.
         BundleError: a file of the chain is damaged.
     """
-    places = {submodel.id: chain.place_of(submodel) for submodel in chain.submodels}
+    submodels = [_in_order(submodel, options.variants.get(submodel.id)) for submodel in chain.submodels]
+    places = {submodel.id: chain.place_of(submodel) for submodel in submodels}
     gpus = dict.fromkeys(place.gpu for place in (chain.place, *places.values()) if place.gpu)
     gpu_streams = GpuStreams(gpus) if gpus else None
     by_name = {place.pool: CorePool(place.pool, place.share) for place in set(places.values()) if place.share}
@@ -84,14 +85,19 @@ def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -
         pool = pools.get(submodel.id)
         return opened_here(submodel) if pool is None else pool.run(opened_here, submodel)
 
-    results = _all_of(opened, chain.submodels)
+    results = _all_of(opened, submodels)
     sessions = [result for result in results if not isinstance(result, BaseException)]
     if error := next((result for result in results if isinstance(result, BaseException)), None):
         OpenedChain(gpu_streams, sessions, (), pools).close()
         raise error
-    every = zip(chain.submodels, sessions, strict=True)
+    every = zip(submodels, sessions, strict=True)
     others = [_next_variant(bundle, chain, submodel, choice, options) for submodel, (_, choice) in every]
     return OpenedChain(gpu_streams, sessions, others, pools)
+
+
+def _in_order(submodel: Submodel, first: str | None) -> Submodel:
+    """Returns a submodel with one of its variants before the others; it may have none of that name."""
+    return replace(submodel, variants=tuple(sorted(submodel.variants, key=lambda one: one.id != first)))
 
 
 def _opener(bundle: Bundle, chain: ChainChoice, submodel: Submodel, options: SessionOptions) -> OpenVariant | None:

@@ -34,7 +34,7 @@ from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
 from nndeploy.runtime.outside_sizes import OutsideSizes
 from nndeploy.runtime.places import ChainChoice, open_chain, wants_gpu
-from nndeploy.runtime.select import Choice, SessionOptions
+from nndeploy.runtime.select import VARIANTS_FILE, Choice, SessionOptions
 from nndeploy.values.size import MAX_SIZE
 from nndeploy.values.types import Value
 
@@ -99,6 +99,8 @@ class Program:
         self._outside = OutsideSizes(manifest.inputs, chain.id, chain.ranges, portable) if chain.ranges else None
         self.run_checked = results if self._outside is None else self._outside.around(results)
         self._running: list[None] = []  # one for each call; a list is changed in one step, without a lock
+        self.variants_note = ""
+        """Why variants that were chosen before are not taken, in one line; "" where they are, or nobody chose."""
         self._closing = threading.Lock()
         self._is_closed = False
 
@@ -238,6 +240,7 @@ def load_bundle(
     *,
     pace: "PaceGoal | PacePlanFile | None" = None,
     trusted: bool = False,
+    variants: Mapping[str, str] | None = None,
     **given: Unpack[LoadKeywords],
 ) -> Program:
     """Returns the program of a bundle, with one session open for each submodel of the chain that this machine takes.
@@ -245,7 +248,8 @@ def load_bundle(
     Options are `given` as keywords, in `options`, or both: then keywords win.
 
     With `pace` each run sleeps between its operators, as far as that goal or plan allows. `trusted` says that the
-    caller vouches for the bundle: no signature is asked for. Submodels of a bundle that nobody answers for run in
+    caller vouches for the bundle: no signature is asked for. `variants` names by submodel the variant that is taken
+    first; None: as `nndeploy tune --fast` found. Submodels of a bundle that nobody answers for run in
     processes of their own, where `options.isolate` says nothing else.
 
     Raises:
@@ -261,16 +265,21 @@ def load_bundle(
     cache_dir = os.fspath(path) + ".cache" if options.cache_dir is None else options.cache_dir
     asked = {field.name: getattr(options, field.name) for field in fields(LoadOptions)}
     session_options = SessionOptions(**{**asked, "cache_dir": cache_dir})
-    bundle = open_bundle(Path(path))
+    bundle, variants_note = open_bundle(Path(path)), ""
     try:
         manifest = with_code_flags(bundle.manifest, files_in(bundle))
         if not trusted:
             why = why_no_code(bundle, manifest, options)
             stranger = options.isolate == "auto" and is_stranger(bundle)
             session_options = replace(session_options, why_no_code=why, is_stranger=stranger)
+        if variants is None:
+            variants, variants_note = _kept_variants(cache_dir, manifest, session_options)
+        session_options = replace(session_options, variants=variants)
         pacing = NOT_PACED if pace is None else _pacing(bundle, session_options, pace)
         try:
-            return _program(bundle, manifest, replace(session_options, pace=pacing.is_paced), pacing)
+            program = _program(bundle, manifest, replace(session_options, pace=pacing.is_paced), pacing)
+            program.variants_note = variants_note
+            return program
         except BaseException:
             pacing.close()
             raise
@@ -279,6 +288,15 @@ def load_bundle(
         if isinstance(err, NndeployError) and str(path) not in err.where:
             err.within(str(path))
         raise
+
+
+def _kept_variants(folder: str, manifest: Manifest, options: SessionOptions) -> tuple[Mapping[str, str], str]:
+    """Returns which variants `nndeploy tune` chose before, and why they are not taken."""
+    if not folder or not Path(folder, VARIANTS_FILE).exists():  # as of most bundles, which load fast
+        return {}, ""
+    from nndeploy.runtime.tuned_variants import kept_variants
+
+    return kept_variants(folder, manifest, options)
 
 
 def _pacing(bundle: Bundle, options: SessionOptions, pace: "PaceGoal | PacePlanFile") -> ProgramPacing:

@@ -29,6 +29,8 @@ EXTRAS = {
     "reference": "compile",
 }
 """Backends whose library is an extra of this project."""
+VARIANTS_FILE = "variants.json"
+"""In the cache folder: which variants `nndeploy tune` found to be the fastest (`tuned_variants.py`)."""
 UNTRUSTED = (
     "nndeploy key trust KEY.pub trusts who signed it; --no-native-code does without; --allow-unsigned-code runs it now"
 )
@@ -38,11 +40,12 @@ UNTRUSTED = (
 class SessionOptions(LoadOptions):
     """Those of one bundle; with `pace` its runs are paced.
 
-    `why_no_code` says why a variant that is code must not be opened, "" where it may be. `is_stranger` says that nobody
-    answers for the bundle.
+    `variants` names the variants that submodels take first. `why_no_code` says why a variant that is code must not be
+    opened, "" where it may be. `is_stranger` says that nobody answers for the bundle.
     """
 
     pace: bool = False
+    variants: Mapping[str, str] = field(default_factory=dict)
     why_no_code: str = ""
     is_stranger: bool = False
 

@@ -56,7 +56,12 @@ def tables_of(found: Sequence[Json]) -> Iterator[Mapping[str, Any]]:
 def tuning_notes(program: Program) -> list[str]:
     """Returns why what was found before is not taken, a line each."""
     sessions = (one for one in program.sessions.values() if isinstance(one, TunedSession))
-    return [one.tuning_note for one in sessions if one.tuning_note]
+    return [note for note in (program.variants_note, *(one.tuning_note for one in sessions)) if note]
+
+
+def is_tunable(program: Program) -> bool:
+    """Whether a session can be tuned."""
+    return any(isinstance(one, TunedSession) for one in program.sessions.values())
 
 
 def nothing_to_tune(program: Program) -> UnavailableError:

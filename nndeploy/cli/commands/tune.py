@@ -15,12 +15,12 @@ from nndeploy.cli.options.option_fields import options_given, options_of, sectio
 from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import ANY_FILE, JSON_FILE, SHAPE_OF_INPUT, Number
 from nndeploy.cli.views.progress import Heartbeat
-from nndeploy.cli.views.tuned_view import print_tuned
+from nndeploy.cli.views.tuned_view import print_tuned, print_variants
 from nndeploy.errors import DataError, UsageError
 from nndeploy.files.decisions_file import read_decisions_file, write_decisions_file
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
-from nndeploy.runtime.tune_program import replay, tune
+from nndeploy.runtime.tune_program import is_tunable, replay, tune
 from nndeploy.runtime.value_shapes import shapes_of_inputs
 from nndeploy.values.types import Value
 
@@ -54,11 +54,10 @@ SECTIONS = sections_of({"Measurement": ("inputs", "shapes", "seconds", "is_fast"
     help="How long to measure, in all.",
 )  # fmt: skip
 @click.option(
-    "--fast",
-    "is_fast",
-    is_flag=True,
-    help="Try ways too whose results differ in their last bits: convolutions by Winograd's products or by direct sums.",
-)
+    "--fast", "is_fast", is_flag=True,
+    help="Try what changes last bits too: convolutions by Winograd's products or by direct sums, and the other "
+    "variants of submodels, such as those of ONNX Runtime.",
+)  # fmt: skip
 @click.option(
     "--decisions", type=JSON_FILE, metavar="FILE",
     help="Reuse what was found in FILE, without measuring; create it if it does not exist.",
@@ -84,22 +83,24 @@ def tune_(
     """
     if inputs and shapes:
         raise UsageError("--input and --shape exclude each other", hint="--shape generates inputs")
-    with load(bundle, options_given(LoadOptions, options)) as program:
+    how = options_given(LoadOptions, options)
+    with load(bundle, how) as program:
         before = _read(decisions) if decisions is not None and decisions.exists() else None
         if before is not None:
             try:
-                found = replay(program, before)
+                found = _replayed(program, how, before)
             except DataError as err:
                 raise err.within(str(decisions)) from err
         else:
             samples = [_generated(program, dict(shapes))] if shapes else _given(program, inputs)
-            found = _measured(program, samples, seconds, is_fast=is_fast)
+            found = _measured_fast(program, how, samples, seconds) if is_fast else _measured(program, samples, seconds)
             if decisions is not None:
-                write_decisions_file(decisions, {"format": FORMAT, "tuned": found})
+                write_decisions_file(decisions, {"format": FORMAT, **found})
     if as_json:
-        print_json({"bundle": str(bundle), "replayed": before is not None, "tuned": found})
+        print_json({"bundle": str(bundle), "replayed": before is not None, **found})
     else:
-        print_tuned(found, is_measured=before is None)
+        print_tuned(found["tuned"], is_measured=before is None)
+        print_variants(found.get("variants", ()))
 
 
 def tuned_bundle(bundle: Path, options: LoadOptions, seconds: float) -> list[Any]:
@@ -110,14 +111,38 @@ def tuned_bundle(bundle: Path, options: LoadOptions, seconds: float) -> list[Any
         InputOutputError: what is found cannot be kept.
     """
     with load(bundle, options) as program:
-        return _measured(program, _given(program, ()), seconds)
+        return _measured(program, _given(program, ()), seconds)["tuned"]
 
 
-def _measured(
-    program: Program, samples: Sequence[Mapping[str, Value]], seconds: float, *, is_fast: bool = False
-) -> list[Any]:
+def _measured(program: Program, samples: Sequence[Mapping[str, Value]], seconds: float) -> dict[str, list[Any]]:
     with Heartbeat(f"measuring {program.path}"):
-        return tune(program, samples, seconds, is_fast=is_fast)
+        return {"tuned": tune(program, samples, seconds)}
+
+
+def _measured_fast(
+    program: Program, how: LoadOptions, samples: Sequence[Mapping[str, Value]], seconds: float
+) -> dict[str, list[Any]]:
+    """Measures steps, then whole variants of submodels against those that are tuned."""
+    from nndeploy.runtime.tuned_variants import fastest_variants, keep_variants, other_variants
+
+    others = other_variants(program, how)
+    part = seconds / 2 if others else seconds
+    with Heartbeat(f"measuring {program.path}"):
+        tuned = tune(program, samples, part, is_fast=True) if is_tunable(program) or not others else []
+        variants = fastest_variants(program, how, others, samples, part)
+    keep_variants(program, how, variants)
+    return {"tuned": tuned, "variants": variants}
+
+
+def _replayed(program: Program, how: LoadOptions, data: Mapping[str, Any]) -> dict[str, list[Any]]:
+    from nndeploy.runtime.tuned_variants import keep_variants, replayed_variants
+
+    tuned = replay(program, data["tuned"]) if data["tuned"] or "variants" not in data else []
+    if "variants" not in data:
+        return {"tuned": tuned}
+    variants = replayed_variants(data["variants"], program, how)
+    keep_variants(program, how, variants)
+    return {"tuned": tuned, "variants": variants}
 
 
 def _given(program: Program, texts: Sequence[str]) -> list[Mapping[str, Value]]:
@@ -131,8 +156,9 @@ def _generated(program: Program, asked: Mapping[str, Sequence[int]]) -> Mapping[
     return sample_of_shapes(program.manifest, shapes_of_inputs(program.bundle, asked))
 
 
-def _read(path: Path) -> list[Any]:
+def _read(path: Path) -> Mapping[str, Any]:
     data = read_decisions_file(path)
-    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tuned"), list):
+    lists = isinstance(data, dict) and all(isinstance(data.get(name, []), list) for name in ("tuned", "variants"))
+    if not lists or data.get("format") != FORMAT or "tuned" not in data:
         raise DataError(f"not a file of tuned choices of format {FORMAT}", where=str(path))
-    return list(data["tuned"])
+    return {name: data[name] for name in ("tuned", "variants") if name in data}

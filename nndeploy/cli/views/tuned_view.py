@@ -25,3 +25,10 @@ def print_tuned(found: Sequence[Any], *, is_measured: bool) -> None:
     print_table("tuned for this machine", columns, rows, right=columns[1:])
     what = "kept" if is_measured else "taken over"
     print_line(f"{counted(len(rows), 'table')} {what}; `nndeploy run` uses what is faster")
+
+
+def print_variants(found: Sequence[Any]) -> None:
+    """Prints the variants of submodels that are taken, where others were tried."""
+    for table in found:
+        runs = ", ".join(f"{submodel} runs {variant}" for submodel, variant in table["variants"].items())
+        print_line(f"{runs}: {table['tuned_us'] / 1e3:.3f} ms, before {table['rule_us'] / 1e3:.3f} ms")
