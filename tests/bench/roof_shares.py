@@ -12,7 +12,7 @@ import model_sets
 import numpy as np
 from commands import NNDEPLOY, ran
 from model_sets import Subject
-from report import Report
+from report import Report, matching
 
 from nndeploy.errors import NndeployError
 
@@ -23,24 +23,26 @@ NAMED = 3
 
 
 def roof_table(report: Report, options: argparse.Namespace) -> None:
-    """Adds a row for each real model and number of threads, and what the processor does at most."""
-    table = report.table(
-        "model", "threads:", "ms:", "roof:", "limited by operations:", "their roof:", "below 70%: of the time, roof"
-    )
+    """Adds a row for each model, buffer of windows and number of threads, and what the processor does at most."""
+    heads = ("model", "threads:", "buffer:", "ms:", "roof:", "limited by operations:", "their roof:")
+    table = report.table(*heads, "below 70%: of the time, roof")
     roofs = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.only or model_sets.real_names(options.models):
-            one = model_sets.real_model(options.models, name)
-            try:
-                bundle = paced(one, Path(folder))
-            except NndeployError as err:
-                table.row(name, "", "", "", "", "", f"refused: {err.what:.80}")
-                continue
-            for threads in options.threads:
-                found = benched(bundle, one, threads, options.seconds * options.rounds)
-                roofs[threads] = found["roof"]
-                table.row(name, threads, *_cells(reached(found["operators"])))
-                report.sample(model=name, **found)
+        asked = options.only or model_sets.real_names(options.models)
+        for name in matching(model_sets.all_names(options.zoo, options.models), asked):
+            one = model_sets.subject(name, options.zoo, options.models)
+            for kib in options.buffers:
+                try:
+                    bundle = paced(one, Path(folder), kib << 10)
+                except NndeployError as err:
+                    table.row(name, *[""] * (len(heads) - 1), f"refused: {err.what:.80}")
+                    break
+                for threads in options.threads:
+                    found = benched(bundle, one, threads, options.seconds * options.rounds)
+                    roofs[threads] = found["roof"]
+                    told = f"{kib} KiB" if kib else "rule"
+                    table.row(name, threads, told, *_cells(reached(found["operators"])))
+                    report.sample(model=name, buffer_kib=kib, **found)
     report.line()
     for threads, roof in roofs.items():
         memory = ", ".join(f"{one['gbytes_per_s']:.0f} GB/s of {one['bytes'] >> 10:,} KiB" for one in roof["memory"])
@@ -50,10 +52,15 @@ def roof_table(report: Report, options: argparse.Namespace) -> None:
         )
 
 
-def paced(one: Subject, folder: Path) -> Path:
-    """Returns a new bundle that tells the time of its operators, for the sizes of the sample."""
+def paced(one: Subject, folder: Path, buffer_bytes: int = 0) -> Path:
+    """Returns a new bundle that tells the time of its operators, for the sizes of the sample.
+
+    `buffer_bytes` are those of its windows, 0: as the rule says.
+    """
     bundle = folder / f"{one.name}.nnd"
-    sizes = {} if one.name in model_sets.ANY_SIZES else {"shapes": model_sets.fixed_shapes(one.inputs)}
+    sizes: dict[str, Any] = {} if one.name in model_sets.ANY_SIZES else {"shapes": model_sets.fixed_shapes(one.inputs)}
+    if buffer_bytes:
+        sizes["cache_buffer"] = buffer_bytes
     how = {"backends": BACKENDS, "objective": "priority", "pace": True, "samples": [one.inputs], **sizes}
     model_sets.compiled(one.path, bundle, **how)
     return bundle
