@@ -402,6 +402,7 @@ class PlanSession:
             InputOutputError: what is measured cannot be kept.
         """
         self._tuned_file.check_writable()
+        self._pack(b"")  # what is tried is compared with the rule, whatever was chosen before
         self._tuning = self._new_tuning(seconds)
 
     def begin_fast_tuning(self, seconds: float) -> None:

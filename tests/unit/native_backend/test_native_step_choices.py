@@ -132,7 +132,8 @@ def test_only_a_choice_that_may_round_changes_the_bits_of_a_pair() -> None:
 
 
 @pytest.mark.parametrize("data", [
-    {}, {"cache_bytes": 1}, {"buffer_bytes": MAX_CHOICE_BYTES, "chunks": 64, "sharing": 2, "stores": 1}, {"way": 2},
+    {}, {"cache_bytes": 1}, {"way": 2},
+    {"buffer_bytes": MAX_CHOICE_BYTES, "chunks": 64, "sharing": 2, "stores": 1},
 ])  # fmt: skip
 def test_a_choice_is_what_its_data_says(data: dict[str, int]) -> None:
     assert choice_to_data(choice_from_data(data)) == data

@@ -133,3 +133,19 @@ def test_only_fast_tuning_tries_other_ways(tmp_path: Path) -> None:
             session.end_tuning()
     assert direct[False] == 0
     assert direct[True] > 0
+
+
+def test_tuning_to_the_bit_goes_back_to_the_rule(tmp_path: Path) -> None:
+    _, artifact = artifact_of(LARGE, 48, "pads=[1,1,1,1]")
+    opened(artifact).close()
+    with closing(opened_with_cache(artifact, tmp_path)) as session:
+        by_rule = output(session, LARGE).tobytes()
+        choose(session, LARGE, WAY_DIRECT)
+        assert output(session, LARGE).tobytes() != by_rule
+        session.begin_tuning(0.2)
+        for _ in range(400):
+            assert output(session, LARGE).tobytes() == by_rule
+            if session.is_tuned:
+                break
+        session.end_tuning()
+        assert is_winograd(session, LARGE)
