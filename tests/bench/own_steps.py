@@ -35,7 +35,7 @@ class Counted:
         total = x
         for i in range(self.rounds):
             total = (total * 31 + i) % 1000003
-        return total,
+        return total
 '''
 PIPELINE = """
 [source]
@@ -61,7 +61,7 @@ def counted(inputs: Inputs, how: str, rounds: int, count: int) -> Ready:
     sys.path.insert(0, str(folder))
     if not how:
         step = registry.processor_class("counted")(rounds=rounds)
-        return Ready(lambda: [step(x)[0] for x in range(count)], _arrays)  # type: ignore[operator] # a plugin's
+        return Ready(lambda: [step(x) for x in range(count)], _arrays)  # type: ignore[operator] # a plugin's
     file = pipeline_from_toml(PIPELINE.format(how=how, rounds=rounds).encode(), "p.toml", _no_file)
     plan, _ = checked_plan(file, {})
 
