@@ -294,7 +294,7 @@ def _kept_variants(folder: str, manifest: Manifest, options: SessionOptions) -> 
     """Returns which variants `nndeploy tune` chose before, and why they are not taken."""
     if not folder or not Path(folder, VARIANTS_FILE).exists():  # as of most bundles, which load fast
         return {}, ""
-    from nndeploy.runtime.tuned_variants import kept_variants
+    from nndeploy.runtime.kept_variants import kept_variants
 
     return kept_variants(folder, manifest, options)
 

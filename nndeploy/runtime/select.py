@@ -30,7 +30,7 @@ EXTRAS = {
 }
 """Backends whose library is an extra of this project."""
 VARIANTS_FILE = "variants.json"
-"""In the cache folder: which variants `nndeploy tune` found to be the fastest (`tuned_variants.py`)."""
+"""In the cache folder: which variants `nndeploy tune` found to be the fastest (`kept_variants.py`)."""
 UNTRUSTED = (
     "nndeploy key trust KEY.pub trusts who signed it; --no-native-code does without; --allow-unsigned-code runs it now"
 )

@@ -15,8 +15,8 @@ from faulty_backends import Install, changed_backend, late
 from nndeploy import load_bundle
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
+from nndeploy.runtime.kept_variants import bundle_sha256, kept_variants
 from nndeploy.runtime.load_options import LoadOptions
-from nndeploy.runtime.tuned_variants import bundle_sha256, kept_variants
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]> g (float[N,8] x) => (float[N,8] y) { h = Exp(x) y = Neg(h) }"""
 X = np.random.default_rng(0).random((2, 8)).astype(np.float32)

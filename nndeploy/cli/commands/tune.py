@@ -123,26 +123,31 @@ def _measured_fast(
     program: Program, how: LoadOptions, samples: Sequence[Mapping[str, Value]], seconds: float
 ) -> dict[str, list[Any]]:
     """Measures steps, then whole variants of submodels against those that are tuned."""
-    from nndeploy.runtime.tuned_variants import fastest_variants, keep_variants, other_variants
+    from nndeploy.runtime.kept_variants import keep_variants
+    from nndeploy.runtime.tuned_variants import fastest_variants, other_variants
 
     others = other_variants(program, how)
     part = seconds / 2 if others else seconds
     with Heartbeat(f"measuring {program.path}"):
         tuned = tune(program, samples, part, is_fast=True) if is_tunable(program) or not others else []
         variants = fastest_variants(program, how, others, samples, part)
-    keep_variants(program, how, variants)
+    keep_variants(_cache_of(program, how), variants)
     return {"tuned": tuned, "variants": variants}
 
 
 def _replayed(program: Program, how: LoadOptions, data: Mapping[str, Any]) -> dict[str, list[Any]]:
-    from nndeploy.runtime.tuned_variants import keep_variants, replayed_variants
+    from nndeploy.runtime.kept_variants import keep_variants, replayed_variants
 
     tuned = replay(program, data["tuned"]) if data["tuned"] or "variants" not in data else []
     if "variants" not in data:
         return {"tuned": tuned}
-    variants = replayed_variants(data["variants"], program, how)
-    keep_variants(program, how, variants)
+    variants = replayed_variants(data["variants"], program.manifest, how)
+    keep_variants(_cache_of(program, how), variants)
     return {"tuned": tuned, "variants": variants}
+
+
+def _cache_of(program: Program, how: LoadOptions) -> str:
+    return f"{program.path}.cache" if how.cache_dir is None else how.cache_dir
 
 
 def _given(program: Program, texts: Sequence[str]) -> list[Mapping[str, Value]]:
