@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an image to boxes around things, with points or masks: a YOLO or RT-DETR, as ultralytics exports it."""
+"""From an image to boxes around things, with points or masks: a YOLO or RT-DETR, as ultralytics exports it; faces."""
 
 import json
 from typing import NamedTuple
 
 from nndeploy.errors import DataError
 from nndeploy.processors.builtin.masks import MOST
+from nndeploy.starters.faces import faces
 from nndeploy.starters.images import asked_for, image_input, label_list, labels, layout, normalise, plain, size_of
 from nndeploy.starters.model_folder import ModelFolder, quoted
 from nndeploy.values.types import Dim
@@ -36,6 +37,9 @@ def detect(files: ModelFolder) -> str:
     Raises:
         DataError: the model takes no image, or gives something else than rows of boxes and scores.
     """
+    of_faces = faces(files)
+    if of_faces is not None:
+        return of_faces
     image, names = image_input(files), labels(files)
     height, width = size_of(files, image)
     fitted = "resize" if files.metadata.get("head") == RT_DETR else "letterbox"

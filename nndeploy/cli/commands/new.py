@@ -35,11 +35,11 @@ def new(kind: str, models: tuple[str, ...], output: Path, as_json: bool) -> None
     """Write a pipeline file for a model.
 
     KIND is embed (texts to vectors), generate (prompts to texts), classify (images or texts to classes), detect (images
-    to boxes, by a YOLO), ocr (images to texts, by PP-OCR's detector and recogniser), vad (sounds to times of speech, by
-    Silero's VAD) or transcribe (sounds to texts, by Whisper's encoder and decoders). Names, sizes and types come from
-    the model, all else from its metadata and from files that exporters write beside it: tokenizer.json, config.json,
-    generation_config.json, preprocessor_config.json and others. The pipeline is checked on one input before it is
-    written.
+    to boxes, by a YOLO, or to faces, by SCRFD or YuNet), ocr (images to texts, by PP-OCR's detector and recogniser),
+    vad (sounds to times of speech, by Silero's VAD) or transcribe (sounds to texts, by Whisper's encoder and decoders).
+    Names, sizes and types come from the model, all else from its metadata and from files that exporters write beside
+    it: tokenizer.json, config.json, generation_config.json, preprocessor_config.json and others. The pipeline is
+    checked on one input before it is written.
     """
     from nndeploy.starters.written import write_pipeline
 

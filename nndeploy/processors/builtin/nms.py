@@ -20,7 +20,8 @@ class Nms:
     """Takes boxes by falling score, equal ones by their place, and drops those that overlap a taken one above `iou`.
 
     Boxes of different classes do not drop each other unless `across-classes`. At most `max` are taken. `also` names
-    further fields with a row for each box, of which those of the taken boxes stay.
+    further fields with a row for each box, of which those of the taken boxes stay. Where `inclusive`, the second corner
+    is the last pixel of a box, and sizes are one more, as older detectors count.
     """
 
     name: ClassVar[str] = "nms"
@@ -30,6 +31,7 @@ class Nms:
     max: Count = 1000
     across_classes: bool = False
     also: tuple[str, ...] = ()
+    inclusive: bool = False
 
     def __post_init__(self) -> None:
         if len({*_OWN, *self.also}) != len(_OWN) + len(self.also):
@@ -53,7 +55,8 @@ class Nms:
             raise InputError("boxes or scores hold NaN or infinity")
         order = np.argsort(-values, kind="stable")
         order = order[values[order] >= self.threshold]
-        kept = order[kept_boxes(corners[order], None if self.across_classes else kinds[order], self.iou, self.max)]
+        edges = corners[order] + np.array([0, 0, self.inclusive, self.inclusive], np.float32)
+        kept = order[kept_boxes(edges, None if self.across_classes else kinds[order], self.iou, self.max)]
         return corners[kept], values[kept], kinds[kept], *self._kept_of(others, kept, len(corners))
 
     def _kept_of(self, others: Sequence[object], kept: npt.NDArray[np.intp], count: int) -> Iterator[Array]:

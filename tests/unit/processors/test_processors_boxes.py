@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Detectors' outputs become boxes, and overlapping ones go; held against plain loops in float64."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -180,3 +182,70 @@ def test_a_grid_is_decoded_cell_by_cell(step) -> None:
     assert found["classes"].tolist() == [kind for _, _, kind in want]
     with pytest.raises(InputError, match=r"must be \(5 \+ classes, rows, columns\)"):
         step("boxes-from-grid", width=1, height=1)({"output": grid[0, :5]})
+
+
+def faces_by_definition(head, grids, width, height, threshold):
+    """Returns box, score and points of each face, cell by cell, as the packages of both models compute them."""
+    found = []
+    for stride, (likely, boxes, points) in grids.items():
+        columns, rows = width // stride, height // stride
+        for i in range(len(boxes)):
+            cell = i * columns * rows // len(boxes)
+            x, y = cell % columns, cell // columns
+            score = likely[i][0] if head == "scrfd" else math.sqrt(math.prod(min(max(one, 0), 1) for one in likely[i]))
+            if score < threshold:
+                continue
+            a, b, c, d = boxes[i]
+            box = (x - a, y - b, x + c, y + d)
+            if head == "yunet":
+                w, h = math.exp(c), math.exp(d)
+                box = (x + a - w / 2, y + b - h / 2, x + a + w / 2, y + b + h / 2)
+            spots = [[(x + px) * stride, (y + py) * stride] for px, py in zip(*[iter(points[i])] * 2, strict=True)]
+            found.append(([edge * stride for edge in box], score, spots))
+    return found
+
+
+@pytest.mark.parametrize(("head", "at_once"), [("scrfd", 2), ("yunet", 1), ("scrfd", 1)])
+def test_faces_are_what_the_grids_of_each_head_mean(step, head, at_once) -> None:
+    """Of whole models insightface's SCRFD gives the same faces to the last bit, OpenCV's YuNet to 4e-4 pixels."""
+    rng = np.random.default_rng(at_once)
+    width, height, num_likely = 96, 64, 1 if head == "scrfd" else 2
+    grids = {
+        stride: [rng.uniform(-0.2, 1.2, (n, columns)).astype(np.float32) for columns in (num_likely, 4, 10)]
+        for stride in (8, 16, 32)
+        for n in [at_once * (width // stride) * (height // stride)]
+    }
+    values = [likely[np.newaxis, :, [i]] for i in range(num_likely) for likely, _, _ in grids.values()]
+    values += [grid[kind] for kind in (1, 2) for grid in grids.values()]
+    make = step("faces-from-grids", head=head, width=width, height=height, threshold=0.6)
+    found = make(dict(zip(make.takes, values, strict=True)))
+    want = faces_by_definition(head, {k: [v.tolist() for v in g] for k, g in grids.items()}, width, height, 0.6)
+    assert 0 < len(want) < sum(len(grid[1]) for grid in grids.values())
+    for name, i, tolerance in (("boxes", 0, 1e-4), ("scores", 1, 1e-6), ("keypoints", 2, 1e-4)):
+        np.testing.assert_allclose(found[name], [one[i] for one in want], rtol=1e-6, atol=tolerance)
+    assert found["classes"].tolist() == [0] * len(want)
+    nobody = step("faces-from-grids", head=head, width=width, height=height, threshold=1.0)
+    likely = [0 * value for value in values]
+    none = nobody(dict(zip(make.takes, likely, strict=True)))
+    assert [none[name].shape for name in ("boxes", "scores", "keypoints")] == [(0, 4), (0,), (0, 5, 2)]
+
+
+def test_grids_that_are_not_those_of_the_image_are_refused(step) -> None:
+    make = step("faces-from-grids", width=64, height=64, strides=[8], points=False)
+    assert (make.takes, make.gives) == (("scores-8", "boxes-8"), ("boxes", "scores", "classes"))
+    for scores, boxes in ((64, 63), (65, 65), (0, 0)):
+        with pytest.raises(InputError):
+            make({"scores-8": np.zeros((scores, 1), np.float32), "boxes-8": np.zeros((boxes, 4), np.float32)})
+    with pytest.raises(InputError):
+        make({"scores-8": np.zeros((64, 2), np.float32), "boxes-8": np.zeros((64, 4), np.float32)})
+    for strides in ([], [8, 8]):
+        with pytest.raises(UsageError):
+            step("faces-from-grids", strides=strides)
+
+
+def test_the_last_pixel_of_a_box_may_belong_to_it(step) -> None:
+    """Of 3 and 4 pixels 2 are common, of edges 1 of 2 and 3: 2 / 5 and 1 / 4."""
+    fields = {"boxes": [[0, 0, 2, 0.5], [1, 0, 4, 0.5]], "scores": [0.9, 0.8], "classes": [0, 0]}
+    assert len(step("nms", iou=0.3)(fields)["boxes"]) == 2
+    kept = step("nms", iou=0.3, inclusive=True)(fields)["boxes"]
+    assert kept.tolist() == [[0, 0, 2, 0.5]]

@@ -131,6 +131,42 @@ def test_a_model_of_segments_gives_masks() -> None:
     assert [sink["kind"] for sink in tomllib.loads(Path("p.toml").read_text())["sink"]] == ["json-lines", "images"]
 
 
+CELLS = (8, 16, 32)
+YUNET = {f"{kind}_{cell}": n for kind, n in {"kps": 10, "bbox": 4, "cls": 1, "obj": 1}.items() for cell in CELLS}
+
+
+def test_faces_are_told_by_the_outputs_of_their_models() -> None:
+    outputs = {name: [1, "n", columns] for name, columns in YUNET.items()}
+    write_model([1, 3, 320, 640], outputs.pop("kps_8"), out="kps_8", others=outputs)
+    pipeline, steps = written("detect")
+    assert pipeline["outputs"] == {
+        f"{name}_{stride}": f"{field}-{stride}"
+        for name, field in {"cls": "classes", "obj": "objectness", "bbox": "boxes", "kps": "points"}.items()
+        for stride in CELLS
+    }
+    assert (steps["faces-from-grids"]["head"], steps["layout"]["channels"]) == ("yunet", "BGR")
+    fitted = [steps["letterbox"][key] for key in ("width", "height", "place", "fill")]
+    assert fitted == [640, 320, "top-left", [0, 0, 0]]
+    assert steps["normalise"].keys() == {"use", "in"}
+
+
+@pytest.mark.parametrize(("columns", "strides", "declares"), [
+    ([1, 4, 10], None, True), ([1, 4], None, True), ([1, 4, 10], [8, 16, 32, 64, 128], True), ([1, 4, 10], None, False),
+])  # fmt: skip
+def test_scrfd_is_told_by_the_columns_of_its_outputs(columns, strides, declares) -> None:
+    sizes = [["rows", number if declares else None] for number in columns for _ in strides or CELLS]
+    write_model(["n", 3, "h", "w"], sizes[0], out="0", others={str(i): size for i, size in enumerate(sizes) if i})
+    pipeline, steps = written("detect")
+    step = steps["faces-from-grids"]
+    fields = [f"{kind}-{stride}" for kind in ("scores", "boxes", "points") for stride in strides or CELLS]
+    assert [*pipeline["outputs"].values()] == fields[: len(sizes)]
+    assert (step["width"], step["height"], step.get("strides"), step.get("points")) == (
+        640, 640, strides, None if 10 in columns else False,
+    )  # fmt: skip
+    assert steps["normalise"] == {"use": "normalise", "in": ["small"], "mean": [127.5], "std": [128]}
+    assert (steps["nms"]["inclusive"], steps["nms"].get("also")) == (True, ["keypoints"] if 10 in columns else None)
+
+
 @pytest.mark.parametrize(("kind", "takes", "gives", "metadata"), [
     ("detect", ["n", 3, 8, 8], ["n", 38, 10], NAMES | {"task": "segment"}),
     ("classify", ["n", 8], ["n", 3], {}), ("classify", ["n", 3, 8, 8], ["n", 3, 4], {}),
