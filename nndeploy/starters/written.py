@@ -41,10 +41,13 @@ KINDS: Mapping[str, Callable[..., str]] = MappingProxyType(
     }
 )
 """What a pipeline is for -> what writes it, of the folder of each model."""
-SEVERAL: Mapping[str, tuple[int, str]] = MappingProxyType(
+SEVERAL: Mapping[str, tuple[tuple[int, ...], str]] = MappingProxyType(
     {
-        "ocr": (2, "one finds lines of text, one reads them"),
-        "transcribe": (3, "Whisper's encoder, and its decoder without and with past_key_values"),
+        "ocr": ((2,), "one finds lines of text, one reads them"),
+        "transcribe": (
+            (2, 3),
+            "Whisper's encoder, and its decoder: merged, or without and with past_key_values",
+        ),
     }
 )
 """How many models a kind takes, where it is not one, and which."""
@@ -66,9 +69,9 @@ def write_pipeline(kind: str, models: Sequence[Path], out: Path) -> dict[str, st
         DataError: it is no model for that, or a file beside it does not fit it.
         CannotCreateError: the file cannot be written.
     """
-    count, hint = SEVERAL.get(kind, (1, ""))
-    if len(models) != count:
-        raise UsageError(f"{kind} takes {count} models, not {len(models)}", hint=hint)
+    counts, hint = SEVERAL.get(kind, ((1,), ""))
+    if len(models) not in counts:
+        raise UsageError(f"{kind} takes {' or '.join(map(str, counts))} models, not {len(models)}", hint=hint)
     folders = [model_folder(model, out) for model in models]
     data = KINDS[kind](*folders).encode("utf-8")
     made = _checked(data, folders, out)

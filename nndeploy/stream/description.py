@@ -90,10 +90,15 @@ MAX_SESSIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class LevelPlan:
-    """How a level shares its records out: the kind of queue before it, and whether one that none takes goes on."""
+    """How a level shares its records out: the kind of queue before it, and whether one that none takes goes on.
+
+    Behind it a record goes back to the level number `back_to` until its field `until` has a value; 0: none does.
+    """
 
     queue: QueueKind = "copy"
     not_taken: NotTaken = "end"
+    back_to: int = 0
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError, UsageError, did_you_mean
 from nndeploy.runtime.batching import batch_sizes
 from nndeploy.stream.description import PipelinePlan, RunnerPlan
-from nndeploy.values.types import TensorType, numpy_dtype
+from nndeploy.values.types import TensorType, Value, numpy_dtype
 
 
 def check_fits(pipeline: PipelinePlan, manifest: Manifest, where: str) -> None:
@@ -142,11 +143,26 @@ def _check_batch(plan: RunnerPlan, manifest: Manifest, where: str) -> None:
         raise UsageError(f"batch is {plan.batch}, the model's batch is {known}", where=where)
 
 
-def first_state(plan: RunnerPlan, manifest: Manifest, name: str) -> np.ndarray[Any, Any]:
+def given_sizes(plan: RunnerPlan, manifest: Manifest, inputs: Mapping[str, Value]) -> dict[str, int]:
+    """Returns the sizes by their names that the inputs of a call have which are not carried."""
+    carried = set(plan.carry.values())
+    return {
+        size: found
+        for item in manifest.inputs
+        if item.name in inputs and item.name not in carried and isinstance(item.type, TensorType)
+        for size, found in zip(item.type.shape or (), np.shape(inputs[item.name]), strict=False)
+        if isinstance(size, str)
+    }
+
+
+def first_state(
+    plan: RunnerPlan, manifest: Manifest, name: str, sizes: Mapping[str, int] = MappingProxyType({})
+) -> np.ndarray[Any, Any]:
     """Returns what an input that is carried begins with: zeros of its type.
 
-    A size that is not fixed counts as 1; as 0 where the output that is carried to it has the same size and more, as the
-    cache of a decoder, or another one than a size with "past" in its name, as exporters call that of a cache.
+    A size that is not fixed is that of its name in `sizes`, else 1; but 0 where the output that is carried to it has
+    the same size and more, as the cache of a decoder, or another one than a size with "past" in its name, as exporters
+    call that of a cache.
 
     Raises:
         UsageError: it is not a tensor of a known rank.
@@ -157,8 +173,10 @@ def first_state(plan: RunnerPlan, manifest: Manifest, name: str) -> np.ndarray[A
     if not isinstance(value_type, TensorType) or value_type.shape is None or value_type.dtype == "string":
         raise UsageError(f"a value of type {value_type} cannot be carried from part to part")
     shape_after = after.shape if isinstance(after, TensorType) and after.shape is not None else ()
-    sizes = itertools.zip_longest(value_type.shape, shape_after[: len(value_type.shape)])
-    shape = [size if isinstance(size, int) else 0 if _grows(size, to) else 1 for size, to in sizes]
+    both = itertools.zip_longest(value_type.shape, shape_after[: len(value_type.shape)])
+    shape = [
+        size if isinstance(size, int) else 0 if _grows(size, to) else sizes.get(size or "", 1) for size, to in both
+    ]
     return np.zeros(shape, numpy_dtype(value_type.dtype))
 
 

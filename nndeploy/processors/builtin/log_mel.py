@@ -35,6 +35,8 @@ MELS_OF_LOG = 27 / np.log(6.4)
 class LogMel:
     """Gives what Whisper hears: float32 (1, `bins`, frames), of the first `seconds` or of fewer and silence.
 
+    With `whole` a longer sound is not cut.
+
     Frames of `size` samples, one every `hop` samples, with the sound reflected at its ends, under a periodic Hann
     window; the power in `bins` bands on Slaney's mel scale, up to half of the rate; its logarithm to base 10, not less
     than the largest - 8; (x + 4) / 4. Whisper wants a rate of 16000 (`resample`), and 128 bins since its third version.
@@ -48,6 +50,7 @@ class LogMel:
     size: FrameSize = 400
     hop: FrameSize = 160
     seconds: Annotated[float, Range(0.01, 3600)] = 30.0
+    whole: bool = False
 
     def __call__(self, samples: object, rate: object) -> npt.NDArray[np.float32]:
         """Returns the features.
@@ -56,11 +59,12 @@ class LogMel:
             InputError: these are no samples, or `seconds` of them are less than one hop.
         """
         rate_hz = rate_from_value(rate)
-        count = int(self.seconds * rate_hz)
+        values = vector_from_value(samples, "samples")
+        count = max(int(self.seconds * rate_hz), len(values) * self.whole)
         num_frames = count // self.hop
         if not num_frames:
             raise InputError(f"at {rate_hz} Hz {self.seconds} seconds are less than a hop of {self.hop} samples")
-        values = vector_from_value(samples, "samples")[:count]
+        values = values[:count]
         frames = Frames(self.size, self.hop, "hann", "reflect")
         bands, begin = mel_bands(self.bins, self.size, rate_hz), 0
         found = np.empty((frames.count(count), self.bins))

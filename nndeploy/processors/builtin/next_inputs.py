@@ -7,24 +7,25 @@ from typing import ClassVar
 import numpy as np
 
 from nndeploy.processors.arrays import Array, tokens_from_value
-from nndeploy.processors.builtin.prompt import inputs_from
+from nndeploy.processors.builtin.prompt import INPUTS, inputs_from
 
 
 @dataclass(frozen=True)
 class NextInputs:
     """Gives a decoder its newest token, the mask over all tokens, and the token's position, each (1, length).
 
-    Without `cache` the model keeps nothing of earlier tokens, and gets all of them again.
+    `use_cache_branch`, which merged decoders take, is true. Without `cache` the model keeps nothing of earlier tokens,
+    and gets all of them again.
     """
 
     name: ClassVar[str] = "next-inputs"
     takes: ClassVar[tuple[str, ...]] = ("prompt", "tokens")
-    gives: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "position_ids")
+    gives: ClassVar[tuple[str, ...]] = INPUTS
 
     cache: bool = True
 
-    def __call__(self, prompt: object, tokens: object) -> tuple[Array, Array, Array]:
-        """Returns the three inputs, of the prompt's element type.
+    def __call__(self, prompt: object, tokens: object) -> tuple[Array, ...]:
+        """Returns the inputs, of the prompt's element type.
 
         Raises:
             InputError: they are no tokens.

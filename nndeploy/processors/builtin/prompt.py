@@ -10,23 +10,26 @@ from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Array, tokens_from_value
 from nndeploy.processors.parameters import Count
 
+INPUTS = ("input_ids", "attention_mask", "position_ids", "use_cache_branch")
+"""What decoders take, each of them some."""
+
 
 @dataclass(frozen=True)
 class Prompt:
     """Begins a text that a decoder writes: no `tokens` of its own yet, and all of the prompt as its next input.
 
-    `attention_mask` and `position_ids` are (1, length), as `input_ids` are. A prompt that leaves no place within
-    `context`, the most tokens that the model takes, is refused.
+    `attention_mask` and `position_ids` are (1, length), as `input_ids` are; `use_cache_branch`, which merged decoders
+    take, is false. A prompt that leaves no place within `context`, the most tokens that the model takes, is refused.
     """
 
     name: ClassVar[str] = "prompt"
     takes: ClassVar[tuple[str, ...]] = ("input_ids",)
-    gives: ClassVar[tuple[str, ...]] = ("prompt", "tokens", "input_ids", "attention_mask", "position_ids")
+    gives: ClassVar[tuple[str, ...]] = ("prompt", "tokens", *INPUTS)
 
     context: Count | None = None
 
-    def __call__(self, input_ids: object) -> tuple[Array, Array, Array, Array, Array]:
-        """Returns the prompt (length,), no tokens (0,), and the three inputs.
+    def __call__(self, input_ids: object) -> tuple[Array, ...]:
+        """Returns the prompt (length,), no tokens (0,), and the inputs.
 
         Raises:
             InputError: it is empty, or too long.
@@ -41,7 +44,7 @@ class Prompt:
         return prompt, prompt[:0], *inputs_from(prompt, 0)
 
 
-def inputs_from(tokens: Array, begin: int) -> tuple[Array, Array, Array]:
-    """Returns the inputs of a model that knows the tokens before `begin` from its cache: ids, mask, positions."""
+def inputs_from(tokens: Array, begin: int) -> tuple[Array, Array, Array, Array]:
+    """Returns `INPUTS` of a model that knows the tokens before `begin` from its cache."""
     positions = np.arange(begin, len(tokens), dtype=tokens.dtype)[None]
-    return tokens[None, begin:], np.ones((1, len(tokens)), tokens.dtype), positions
+    return tokens[None, begin:], np.ones((1, len(tokens)), tokens.dtype), positions, np.array([begin > 0])

@@ -9,10 +9,13 @@ import numpy as np
 
 from nndeploy.errors import DataError, InputError
 from nndeploy.processors.arrays import Array, floats_from_value, shape_text, tokens_from_value, without_batch
+from nndeploy.processors.next_token import Choice
 from nndeploy.processors.parameters import Count, ReadFile
 from nndeploy.processors.sampling import FIELD, Sampling, check_names
+from nndeploy.processors.timestamps import Timestamps
 from nndeploy.processors.tokenizer_file import TokenizerFile, decoded
 
+_PLAIN = Choice()
 TAIL = 8
 """So many tokens of the prompt are decoded with a text: some decoders drop the space where a text begins."""
 
@@ -40,8 +43,8 @@ class TokenList:
     def __str__(self) -> str:
         return str(list(self.tokens))
 
-    def numbers(self, tokenizer: Any, where: str) -> frozenset[int]:
-        """Returns their numbers; `where` is the parameter that has them.
+    def numbers(self, tokenizer: Any, where: str) -> tuple[int, ...]:
+        """Returns their numbers, each once; `where` is the parameter that has them.
 
         Raises:
             DataError: the tokenizer has no such token.
@@ -50,7 +53,30 @@ class TokenList:
         for one, number in found.items():
             if number is None or tokenizer.id_to_token(number) is None:
                 raise DataError(f"the tokenizer has no token {one!r:.60}", where=where)
-        return frozenset(found.values())
+        return tuple(dict.fromkeys(found.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChoices:
+    """Lists of tokens, of each of which one is chosen."""
+
+    written_as: ClassVar[str] = "a list of lists of numbers or texts of tokens"
+
+    lists: tuple[TokenList, ...] = ()
+
+    @classmethod
+    def from_parameter(cls, value: object, read_file: ReadFile) -> Self:
+        """Returns the lists.
+
+        Raises:
+            DataError: it is no list of such lists, or one is empty.
+        """
+        if not isinstance(value, list) or not all(value):
+            raise DataError(f"must be {cls.written_as}, is {value!r:.60}")
+        return cls(tuple(TokenList.from_parameter(one, read_file) for one in value))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.lists))}]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +86,13 @@ class Sample(Sampling):
     Before it is drawn, `repetition-penalty` above 1 lowers tokens that are in prompt or text, and of the rest stay the
     `top-k` best (0: all), then the best that reach the probability `top-p` together: what transformers means by these.
     The same prompt and `seed` give the same text. `suppress-tokens` are never taken, `begin-suppress-tokens` not as the
-    first one of the text.
+    first one of the text. With `begin` the prompt is one token, behind which go the best of each of these lists, such
+    as those of languages, before the text begins: `prompt` grows. What it became, `begun`, is not chosen again where a
+    record has it, as the next window of a sound.
+
+    `timestamps` is the first of the tokens that are times, as Whisper writes them: before and behind each segment,
+    never back, and where all of them together are likelier than any other token. None is in `text`. The first one is
+    at most `max-initial-timestamp` behind that.
 
     `text` is what was written, without special tokens, without half a character and, as long as it may go on, without
     what may be the beginning of a stop text. `end` is empty as long as it may go on; else it says what ended it:
@@ -75,15 +107,16 @@ class Sample(Sampling):
 
     name: ClassVar[str] = "sample"
     takes: ClassVar[tuple[str, ...]] = ("logits", "prompt", "tokens")
-    may_take: ClassVar[tuple[str, ...]] = (FIELD,)
-    gives: ClassVar[tuple[str, ...]] = ("tokens", "text", "end")
-
+    may_take: ClassVar[tuple[str, ...]] = (FIELD, "begun")
     tokenizer: TokenizerFile
     stop_tokens: TokenList = TokenList()
     context: Count | None = None
     suppress_tokens: TokenList = TokenList()
     begin_suppress_tokens: TokenList = TokenList()
     fixed: tuple[str, ...] = ()
+    begin: TokenChoices = TokenChoices()
+    timestamps: Count | None = None
+    max_initial_timestamp: Count | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,18 +124,27 @@ class Sample(Sampling):
         tokenizer = self.tokenizer.opened()
         own = Sampling(**{field.name: getattr(self, field.name) for field in fields(Sampling)})
         never = self.suppress_tokens.numbers(tokenizer, "suppress-tokens")
-        not_first = self.begin_suppress_tokens.numbers(tokenizer, "begin-suppress-tokens") | never
+        not_first = (*self.begin_suppress_tokens.numbers(tokenizer, "begin-suppress-tokens"), *never)
         stops = self.stop_tokens.numbers(tokenizer, "stop-tokens")
-        object.__setattr__(self, "_made", _Made(tokenizer, stops, own, sorted(never), sorted(not_first)))
+        begin = tuple(one.numbers(tokenizer, "begin") for one in self.begin.lists)
+        times = None
+        if self.timestamps is not None:
+            times = Timestamps(self.timestamps, min(stops, default=0), self.max_initial_timestamp)
+        object.__setattr__(self, "_made", _Made(tokenizer, stops, own, never, not_first, begin, times))
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The text so far, and the prompt where it grows."""
+        return ("tokens", "text", "end", *(["prompt", "begun"] if self.begin.lists else ()))
 
     def sampling_of(self, wishes: object) -> Sampling:
         """Returns how the text of a record is written whose field `sampling` is `wishes`; raises as `of_record`."""
         return self._parts.own.of_record(wishes, self.fixed)
 
     def __call__(
-        self, logits: object, prompt: object, tokens: object, *, sampling: object = None
-    ) -> tuple[Array, str, str]:
-        """Returns the tokens so far (length,), their text, and what ended it.
+        self, logits: object, prompt: object, tokens: object, *, sampling: object = None, begun: object = ()
+    ) -> tuple[Array | str, ...]:
+        """Returns the tokens so far (length,), their text, what ended it, and the prompt, now and at its longest.
 
         Raises:
             InputError: the scores are none, or hold NaN; or `sampling` is wrong.
@@ -112,17 +154,32 @@ class Sample(Sampling):
         scores = without_batch(floats_from_value(logits, "logits"), 2)
         if scores.ndim not in (1, 2):
             raise InputError(f"logits must be (1, length, tokens), these are {shape_text(logits)}")
-        begun, written = tokens_from_value(prompt, "prompt"), tokens_from_value(tokens, "tokens")
-        seen = np.concatenate([begun, written])
+        asked, written = tokens_from_value(prompt, "prompt"), tokens_from_value(tokens, "tokens")
         last = scores if scores.ndim == 1 else scores[-1]
+        if len(asked) > len(made.begin):
+            found = self._continued(how, last, asked, written)
+            return (*found, *([asked, asked] if made.begin else ()))
+        known = tokens_from_value([*np.asarray(begun).reshape(-1)], "begun")
+        if len(known) <= len(asked):
+            best = _PLAIN.token(_only_tokens(last, made.begin[len(asked) - 1]), written, 0)
+            known = np.append(asked, best).astype(getattr(prompt, "dtype", np.int64))
+        return written, "", "", known[: len(asked) + 1], known
+
+    def _continued(self, how: Sampling, last: Array, asked: Array, written: Array) -> tuple[Array, str, str]:
+        """Returns the tokens with one more, or what ended them."""
+        made = self._parts
+        seen = np.concatenate([asked, written])
         allowed = _without_tokens(last, made.never if len(written) else made.not_first)
+        if made.times is not None:
+            allowed = made.times.allowed(allowed, written)
         new = how.token(allowed, seen, len(seen))
         end = "stop-token" if new in made.stops else ""
         if not end:
             written = np.append(written, new)
             is_full = self.context is not None and len(seen) + 1 >= self.context
             end = "max-tokens" if len(written) >= how.max_tokens else "context" if is_full else ""
-        text = _written(made.tokenizer, begun[-TAIL:].tolist(), written.tolist(), is_whole=bool(end))
+        spoken = written if made.times is None else written[written < made.times.first]
+        text = _written(made.tokenizer, asked[-TAIL:].tolist(), spoken.tolist(), is_whole=bool(end))
         cuts = [place for one in how.stop_texts if (place := text.find(one)) >= 0]
         if cuts:
             return written, text[: min(cuts)], "stop-text"
@@ -139,10 +196,20 @@ class _Made:
     """What is made of the parameters once: `never` and `not_first` are the tokens that are not taken."""
 
     tokenizer: Any
-    stops: frozenset[int]
+    stops: tuple[int, ...]
     own: Sampling
     never: Sequence[int]
     not_first: Sequence[int]
+    begin: tuple[tuple[int, ...], ...]
+    times: Timestamps | None
+
+
+def _only_tokens(scores: Array, tokens: Sequence[int]) -> Array:
+    """Returns scores of which all but those of tokens are the least that there is."""
+    kept = [token for token in tokens if token < len(scores)]
+    left = np.full(len(scores), -np.inf, scores.dtype)
+    left[kept] = scores[kept]
+    return left
 
 
 def _without_tokens(scores: Array, tokens: Sequence[int]) -> Array:

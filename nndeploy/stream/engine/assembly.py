@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns a checked plan into queues and workers, from the last one back to the first.
 
-    source -> level -> level -> ... -> outlet
+    source -> level -> level -> ... -> outlet               (or back to an earlier level: returning.py)
     level:    copy -> one pipeline each -> sync             (nothing is copied or joined where there is only one)
               or routes -> the pipelines that take a record -> sync where these are several   (routing.py)
     pipeline: split -> stage -> runner -> stage -> gather   (parts only with `each`)
@@ -31,6 +31,7 @@ from nndeploy.stream.engine.loop import Loop, OnRound, no_round
 from nndeploy.stream.engine.non_finite import NanPolicy
 from nndeploy.stream.engine.parts import Gatherer, Keeper, Splitter
 from nndeploy.stream.engine.queues import BasicQueue, CopyQueue, Outlet, QueueFigures, SyncQueue
+from nndeploy.stream.engine.returning import Returning
 from nndeploy.stream.engine.routing import CopyRoutes, Leaving, Rejoining, SharedQueue, SwitchRoutes, Way
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.schedule import Schedule, Worker
@@ -81,8 +82,15 @@ class Assembly:
         self._stages: list[Stage] = []
         self._sessions: list[Sessions] = []
         self._elsewhere: list[StepElsewhere] = []
+        returning: dict[int, list[Returning]] = {}
         for number, level in reversed(list(enumerate(plan.levels, 1))):
-            outlet = self._level(level, plan.how(number), outlet, f"level {number}")
+            how = plan.how(number)
+            if how.back_to:
+                outlet = Returning(how.until, outlet)
+                returning.setdefault(how.back_to, []).append(outlet)
+            outlet = self._level(level, how, outlet, f"level {number}")
+            for one in returning.get(number, ()):
+                one.entry = outlet
         self.entry = outlet
         self._queues.reverse()
         self._stages.reverse()

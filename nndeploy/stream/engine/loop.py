@@ -6,18 +6,17 @@ the steps of the loop. Several records go round in the same calls; who comes mea
 Law: a record ends in the round that gives the field `until` a value, or fails in it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
-
-import numpy as np
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.runtime.batching import Proof
 from nndeploy.stream.description import LoopPlan, RunnerPlan
 from nndeploy.stream.engine.loop_rows import CacheAxes, Going, Group, Rows, States
+from nndeploy.stream.engine.returning import is_given
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.steps import do_steps
-from nndeploy.stream.model_fit import first_state
+from nndeploy.stream.model_fit import first_state, given_sizes
 from nndeploy.stream.records import Record
 from nndeploy.values.types import Value
 
@@ -42,8 +41,8 @@ class Loop:
     """The rounds of the records of one pipeline; all its runners share one."""
 
     def __init__(self, plan: RunnerPlan, loop: LoopPlan, manifest: Manifest, stage: str, on_round: OnRound) -> None:
-        first = {name: first_state(plan, manifest, name) for name in plan.carry.values()}
-        self._first, self._caches, self._filled_up = States(first), CacheAxes(first), Proof()
+        self._plan, self._manifest = plan, manifest
+        self._caches, self._filled_up = CacheAxes(self._first({}).values), Proof()
         self._loop, self._stage, self._on_round = loop, stage, on_round
 
     def run(self, runner: Runner, records: Sequence[Record], more: More) -> Iterator[Record]:
@@ -51,13 +50,22 @@ class Loop:
         going: list[Going] = []
         while records or going:
             yield from (record for record in records if record.error is not None)
-            going += [Going(record, self._first, 0) for record in records if record.error is None]
+            going += [
+                Going(record, self._first(runner.inputs(record)), 0) for record in records if record.error is None
+            ]
             for group in self._groups(runner, going):
                 self._round(runner, group)
                 ended = [one for one in group if self._is_last(one.record)]
                 going = [one for one in going if one not in ended]
                 yield from (one.record for one in ended)
             records = more(runner.most_rows - len(going)) if going else ()
+
+    def _first(self, inputs: Mapping[str, Value]) -> States:
+        """Returns the state in which a record with these inputs begins."""
+        sizes = given_sizes(self._plan, self._manifest, inputs)
+        return States(
+            {name: first_state(self._plan, self._manifest, name, sizes) for name in self._plan.carry.values()}
+        )
 
     def _groups(self, runner: Runner, going: Sequence[Going]) -> list[list[Going]]:
         """Returns the records that go together, the one with the shortest caches first."""
@@ -87,10 +95,6 @@ class Loop:
     def _is_last(self, record: Record) -> bool:
         """Does the steps of a round; returns whether it was the record's last one."""
         do_steps(record, self._loop.steps, self._stage)
-        is_last = record.error is not None or _is_given(record.fields[self._loop.until])
+        is_last = record.error is not None or is_given(record.fields[self._loop.until])
         self._on_round(record, is_last)
         return is_last or record.error is not None  # who sees a round may end the record
-
-
-def _is_given(value: Value) -> bool:
-    return bool(np.any(value)) if isinstance(value, np.ndarray) else bool(value)

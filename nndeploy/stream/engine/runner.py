@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TypeAlias
 
+import numpy as np
+
 from nndeploy.errors import InputError, NndeployError, UsageError
 from nndeploy.pacing.stream.protocol import Due
 from nndeploy.runtime.batching import JoinedCalls, Proof, Runs, form_of
@@ -89,7 +91,7 @@ class Runner:
     def run_carried(self, record: Record, state: Mapping[str, Value]) -> Values:
         """Runs one part with the state of the one before it; returns the state for the next one."""
         outputs = self._run_one(record, {**self.inputs(record), **state})
-        return {} if outputs is None else self._carried(outputs)
+        return {} if outputs is None else self._carried(outputs, state)
 
     def run_rows(self, rows: Rows, filled_up: Proof) -> Values | None:
         """Runs records together, each with a state of its own; returns the states for the next call.
@@ -115,7 +117,7 @@ class Runner:
             return None
         for going, own in zip(rows.group, each, strict=True):
             self._finish(going.record, own, run_ns)
-        return self._carried(outputs)
+        return self._carried(outputs, rows.states.values)
 
     def _is_right(self, rows: Rows, outputs: Sequence[Values], filled_up: Proof) -> bool:
         """Returns whether the model leaves out what was filled up, if anything was.
@@ -133,8 +135,10 @@ class Runner:
                 proof.is_refuted = True
         return not proof.is_refuted
 
-    def _carried(self, outputs: Values) -> Values:
-        return {into: outputs[name] for name, into in self._plan.carry.items()}
+    def _carried(self, outputs: Mapping[str, Value], before: Mapping[str, Value]) -> Values:
+        """Returns the next state. An output without rows leaves it as it was, as merged decoders mean by that."""
+        carried = ((outputs[name], into) for name, into in self._plan.carry.items())
+        return {into: before[into] if _has_no_rows(value, before[into]) else value for value, into in carried}
 
     def _finish(self, record: Record, outputs: Values, run_ns: int) -> None:
         record.run_ns += run_ns
@@ -175,3 +179,8 @@ class Runner:
             return
         for record in group:
             self._run_joined([record])
+
+
+def _has_no_rows(value: Value, before: Value) -> bool:
+    """Returns whether the first axis of a value is empty, and that of the value before is not."""
+    return bool(np.shape(value)[:1] == (0,) != np.shape(before)[:1])

@@ -51,6 +51,8 @@ class FieldFlow:
                 )  # fmt: skip
             fields |= _certain_of(takers, given, how)
         self.known |= set().union(*given.values())
+        if how.until:
+            self._check(how.until, self.certain, f"{self._where}: level {number}, until")
 
     def _follow(self, number: int, plan: PipelinePlan) -> set[str]:
         """Returns the fields that a pipeline gives."""
@@ -149,6 +151,9 @@ def kept(where: str, levels: Levels, wanted: Iterable[str]) -> tuple[tuple[Pipel
     """
     needed, made = set(wanted), []
     for number, (level, how) in reversed(list(enumerate(zip(levels.levels, levels.hows, strict=True), 1))):
+        if how.back_to:
+            again = (plan for level in levels.levels[how.back_to - 1 : number] for plan in level)
+            needed |= {how.until}.union(*map(_takes, again))
         if how.queue == "copy":
             _check_beside(where, number, level, needed)
         made.append(tuple(replace(plan, keep=tuple(sorted(needed))) for plan in level))

@@ -150,13 +150,15 @@ class _Reader:
         self._read_file = read_file
         self._make_step = make_step
         self._num_pipelines = 0
+        self._numbers = dict[str, int]()
         self.hows: list[LevelPlan] = []
 
     def level(self, table: TomlTable) -> tuple[PipelinePlan, ...]:
         pipelines = tuple(self._pipeline(one) for one in table.tables("pipeline", "pipeline"))
         if not pipelines:
             raise DataError("has no pipeline", where=table.where, hint="[[level.pipeline]] below it")
-        self.hows.append(level_from_toml(table))
+        self._numbers |= {one.name: len(self.hows) + 1 for one in pipelines}
+        self.hows.append(level_from_toml(table, self._numbers))
         table.done()
         check_routes(table.where, pipelines, self.hows[-1])
         return pipelines

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a pipeline's TOML says of which records a pipeline takes, and how a level shares them out.
 
-[[level]] queue = "copy" | "basic" | "switch"    not-taken = "end" | "pass"
+[[level]] queue = "copy" | "basic" | "switch"    not-taken = "end" | "pass"    back-to = "PIPELINE"    until = "FIELD"
 [[level.pipeline]] source = "NAME"    when = "CONDITION"    share = N    priority = N
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from nndeploy.errors import DataError
+from nndeploy.errors import DataError, did_you_mean
 from nndeploy.files.toml_table import TomlTable
 from nndeploy.stream.conditions.parsing import condition_from_text
 from nndeploy.stream.description import LevelPlan, NotTaken, PipelinePlan, QueueKind, RoutePlan
@@ -17,15 +17,21 @@ MAX_SHARE = 1000
 MAX_PRIORITY = 1000
 
 
-def level_from_toml(table: TomlTable) -> LevelPlan:
-    """Returns how a level shares its records out.
+def level_from_toml(table: TomlTable, numbers: Mapping[str, int]) -> LevelPlan:
+    """Returns how a level shares its records out; `numbers` are those of the levels so far, by names of pipelines.
 
     Raises:
         DataError: a value is none that is known.
     """
     queue: QueueKind = table.word("queue", "copy", get_args(QueueKind))
     not_taken: NotTaken = table.word("not-taken", "end", get_args(NotTaken))
-    return LevelPlan(queue, not_taken)
+    name, until = table.text("back-to"), table.text("until")
+    if bool(name) != bool(until):
+        raise DataError('back-to and until go together: back-to = "listen", until = "done"', where=table.where)
+    if name and name not in numbers:
+        told = f"back-to names no pipeline of this level or one before it: {name!r:.60}"
+        raise DataError(told, where=table.where, hint=did_you_mean(name, numbers))
+    return LevelPlan(queue, not_taken, numbers.get(name, 0), until)
 
 
 def route_from_toml(table: TomlTable) -> RoutePlan:

@@ -73,6 +73,10 @@ WHISPER = {
     "plain": (IDS | {"encoder_hidden_states": (FLOAT, ["b", "s", 8])}, LOGITS | PRESENT),
     "cached": (IDS | CACHE, LOGITS | {"present.0.decoder.key": PRESENT["present.0.decoder.key"]}),
 }
+WHISPER["merged"] = (
+    WHISPER["cached"][0] | WHISPER["plain"][0] | {"use_cache_branch": (onnx.TensorProto.BOOL, [1])},
+    WHISPER["plain"][1],
+)
 SAID = {"decoder_start_token_id": 300, "no_timestamps_token_id": 399, "eos_token_id": 0}
 MANY = {"lang_to_id": {"<|de|>": 301, "<|en|>": 302}, "task_to_id": {"translate": 303, "transcribe": 304}}
 
@@ -90,48 +94,56 @@ def written_whisper(*names, code=0):
 
 
 @pytest.mark.parametrize(("said", "begin", "most"), [
-    (SAID | MANY, [[300, 302, 304], [399]], 444),
-    (SAID | MANY | {"language": "de", "max_length": 30}, [[300, 301, 304], [399]], 26),
-    (SAID | MANY | {"language": "<|de|>"}, [[300, 301, 304], [399]], 444),
-    (SAID | {"lang_to_id": {"<|fr|>\n[[": 7}}, [[300, 7], [399]], 445), (SAID, [[300], [399]], 446),
+    (SAID | MANY, [[301, 302], [304]], 445),
+    (SAID | MANY | {"language": "de", "max_length": 30}, [[301], [304]], 29),
+    (SAID | MANY | {"language": "<|de|>"}, [[301], [304]], 445),
+    (SAID | {"lang_to_id": {"<|fr|>\n[[": 7}}, [[7]], 446), (SAID, [], 447),
+    (SAID | {"lang_to_id": {"<|im_end|>": 2}}, [["<|im_end|>"]], 446),
 ])  # fmt: skip
-def test_whisper_begins_as_its_files_say(said, begin, most) -> None:
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_whisper_begins_as_its_files_say(said, begin, most, is_merged) -> None:
     write_whisper(said | {"suppress_tokens": [-1, 5, None], "begin_suppress_tokens": [6]})
-    listen, first, write = (level["pipeline"][0] for level in written_whisper()["level"])
-    assert listen["loader"][0]["steps"][1] == {"use": "log-mel", "bins": 128, "size": 400, "hop": 160, "seconds": 30}
-    assert [one["loader"][0]["steps"][0]["value"] for one in (first, write)] == [[tokens] for tokens in begin]
-    assert (first["model"], write["model"]) == ("plain.nnd", "cached.nnd")
-    (sample, _) = write["loop"]["steps"]
+    made = written_whisper(*(("merged", "encoder") if is_merged else ()))["level"]
+    hear, listen, *others, write = (level["pipeline"][0] for level in made)
+    assert hear["loader"][0]["steps"][1] == {
+        "use": "log-mel", "bins": 128, "size": 400, "hop": 160, "seconds": 30, "whole": True, "out": ["features"],
+    }  # fmt: skip
+    assert hear["loader"][0]["steps"][2]["value"] == [300]
+    assert listen["loader"][0]["steps"][0]["frames"] == 3000
+    assert [one["model"] for one in others] == ([] if is_merged else ["plain.nnd"])
+    assert (write["model"], "inputs" in write) == (("merged.nnd", False) if is_merged else ("cached.nnd", True))
+    sample = write["loop"]["steps"][0]
+    assert (sample["begin"], sample["timestamps"]) == (begin, 400)
     assert (sample["suppress-tokens"], sample["begin-suppress-tokens"]) == ([5], [6])
     assert (sample["stop-tokens"], sample["max-tokens"]) == ([0], most)
+    assert (made[-1]["back-to"], made[-1]["until"]) == ("listen", "done")
 
 
 def test_features_are_as_the_files_of_a_model_say() -> None:
     write_whisper(SAID)
     said = {"sampling_rate": 8000, "n_fft": 200, "hop_length": 80, "chunk_length": 30, "feature_size": 80}
     Path("preprocessor_config.json").write_text(json.dumps(said))
-    resample, log_mel = written_whisper()["level"][0]["pipeline"][0]["loader"][0]["steps"]
+    resample, log_mel, _ = written_whisper()["level"][0]["pipeline"][0]["loader"][0]["steps"]
     assert resample["rate"] == 8000
-    assert log_mel == {"use": "log-mel", "bins": 128, "size": 200, "hop": 80, "seconds": 30}
+    assert [log_mel[key] for key in ("bins", "size", "hop", "seconds")] == [128, 200, 80, 30]
 
 
 def test_what_is_not_whisper_is_one_line_and_no_file(capsys) -> None:
     write_whisper(
         SAID,
-        merged=(WHISPER["cached"][0] | {"use_cache_branch": (onnx.TensorProto.BOOL, [1])}, WHISPER["cached"][1]),
         other=(IDS | {"past_key_values.1.decoder.key": (FLOAT, ["b", 2, "p", 8])}, LOGITS),
         short=({"input_features": (FLOAT, ["b", 80, 100])}, WHISPER["encoder"][1]),
     )
     refused = ("encoder", "plain", "merged"), ("encoder", "plain", "other"), ("plain", "plain", "cached"), (
         "short", "plain", "cached",
-    )  # fmt: skip
+    ), ("encoder", "cached"), ("encoder", "plain")  # fmt: skip
     for names in refused:
         written_whisper(*names, code=65)
-    written_whisper("encoder", "plain", code=2)
+    written_whisper("encoder", code=2)
     for said in ({}, SAID | {"lang_to_id": {"<|en|>": "1"}}):
         Path("generation_config.json").write_text(json.dumps(said))
         written_whisper(code=65)
     Path("tokenizer.json").unlink()
     written_whisper(code=66)
-    assert len(capsys.readouterr().err.strip().splitlines()) == 8
+    assert len(capsys.readouterr().err.strip().splitlines()) == 10
     assert not Path("p.toml").exists()
