@@ -3,6 +3,7 @@
 
 from nndeploy.errors import DataError
 from nndeploy.files.whole_files import read_regular
+from nndeploy.processors.builtin.prompt import INPUTS
 from nndeploy.processors.chat_template import BESIDE
 from nndeploy.processors.tokenizer_file import TokenizerFile
 from nndeploy.starters.embed import dtype_of, token_input
@@ -89,8 +90,7 @@ def _carried(files: ModelFolder, scores: str) -> str:
     Raises:
         DataError: there is a cache, but no pattern of its names.
     """
-    taken = {"input_ids", "attention_mask", "position_ids"}
-    caches = [name for name in files.inputs if name not in taken]
+    caches = [name for name in files.inputs if name not in INPUTS]
     if not caches:
         return ""
     outputs = [name for name in files.outputs if name != scores]

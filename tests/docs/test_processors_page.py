@@ -31,7 +31,9 @@ def fields_text(kind: type) -> str:
 
 def names(kind: type, end: str) -> str:
     found = getattr(kind, end, ())
-    return ", ".join(f"`{name}`" for name in (getattr(kind(), end) if isinstance(found, property) else found))
+    return ", ".join(
+        f"`{name}`" for name in (getattr(object.__new__(kind), end) if isinstance(found, property) else found)
+    )
 
 
 def section(kind: type) -> str:

@@ -19,7 +19,7 @@ Examples:
   nndeploy new detect --model yolo11n.onnx -o detect.toml
   nndeploy new ocr --model det.onnx --model rec.onnx -o ocr.toml
   nndeploy new vad --model silero_vad.onnx -o vad.toml
-  nndeploy new transcribe --model encoder.onnx --model decoder.onnx --model with_past.onnx -o text.toml
+  nndeploy new transcribe --model encoder_model.onnx --model decoder_model_merged.onnx -o text.toml
 """
 
 
@@ -27,7 +27,7 @@ Examples:
 @click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
 @click.option(
     "--model", "models", type=ANY_FILE, required=True, multiple=True, metavar="MODEL.onnx",
-    help="Model that the pipeline is for (repeatable: ocr takes two, transcribe three, in any order).",
+    help="Model that the pipeline is for (repeatable: ocr takes two, transcribe two or three, in any order).",
 )  # fmt: skip
 @click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="FILE.toml", help="File to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
@@ -36,7 +36,7 @@ def new(kind: str, models: tuple[str, ...], output: Path, as_json: bool) -> None
 
     KIND is embed (texts to vectors), generate (prompts to texts), classify (images or texts to classes), detect (images
     to boxes, by a YOLO, or to faces, by SCRFD or YuNet), ocr (images to texts, by PP-OCR's detector and recogniser),
-    vad (sounds to times of speech, by Silero's VAD) or transcribe (sounds to texts, by Whisper's encoder and decoders).
+    vad (sounds to times of speech, by Silero's VAD) or transcribe (sounds to texts, by Whisper's encoder and decoder).
     Names, sizes and types come from the model, all else from its metadata and from files that exporters write beside
     it: tokenizer.json, config.json, generation_config.json, preprocessor_config.json and others. The pipeline is
     checked on one input before it is written.

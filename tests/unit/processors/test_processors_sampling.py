@@ -140,6 +140,51 @@ def test_suppressed_tokens_are_not_taken_and_some_not_first() -> None:
     assert {chosen(parameters | {"temperature": 50.0, "seed": seed}, 9) for seed in range(99)} <= {*range(259)}
 
 
+def test_a_prompt_may_be_chosen_token_by_token() -> None:
+    """The third token of it is the better one of two; what an earlier window chose is taken as it is."""
+    step = sample(begin=[[7], ["<|im_end|>", 5]], max_tokens=2)
+    scores = np.zeros((1, 1, 400), np.float32)
+    scores[0, 0, [2, 5, 9]] = 1, 2, 3
+    fields = {"prompt": np.array([4], np.int32), "tokens": np.zeros(0, np.int32), "logits": scores}
+    seen = []
+    for known in ({}, {"begun": np.array([4, 7, 2])}):
+        record = fields | known
+        while not record.get("end"):
+            record |= step(record)
+            seen.append((record["prompt"].tolist(), record["tokens"].tolist(), record["end"]))
+    first, again = seen[:4], seen[4:]
+    assert first == [([4, 7], [], ""), ([4, 7, 5], [], ""), ([4, 7, 5], [9], ""), ([4, 7, 5], [9, 9], "max-tokens")]
+    assert [prompt for prompt, *_ in again] == [[4, 7], [4, 7, 2], [4, 7, 2], [4, 7, 2]]
+    for wrong in (7, [7], [[]], [["no such token"]]):
+        with pytest.raises(DataError):
+            sample(begin=wrong)
+
+
+@pytest.mark.parametrize(("written", "best", "second", "want"), [
+    ([], 9, 302, 302), ([], 305, 303, 303), ([], 299, 301, 301),  # begins with a time, at most 3 late
+    ([301], 304, 9, 9), ([301, 9], 299, 8, 8), ([301, 9], 301, 303, 303),  # a time comes alone, never back
+    ([301, 9, 303], 9, 303, 303), ([301, 9, 303], 302, 304, 304), ([301, 9, 303], 9, 298, 298),  # a pair, or the end
+])  # fmt: skip
+def test_times_stand_before_and_behind_segments(written, best, second, want) -> None:
+    step = sample(timestamps=300, max_initial_timestamp=3, stop_tokens=[298])
+    scores = np.full((1, 1, 310), -20, np.float32)
+    scores[0, 0, [best, second]] = 9, 8
+    fields = {"prompt": np.array([4]), "tokens": np.array(written, np.int64), "logits": scores}
+    found = step(fields)
+    assert [*found["tokens"]] == [*written, *([] if want == 298 else [want])]
+
+
+def test_times_together_may_be_likelier_than_a_word() -> None:
+    scores = np.full((1, 1, 310), -20, np.float32)
+    scores[0, 0, 9], scores[0, 0, 301:310] = 2, 0
+    fields = {"prompt": np.array([4]), "tokens": np.array([300, 8]), "logits": scores}
+    assert sample(timestamps=300)(fields)["tokens"].tolist() == [300, 8, 301]  # 9 of 1 are more than e^2
+    scores[0, 0, 303:] = -20
+    found = sample(timestamps=300)(fields)
+    assert found["tokens"].tolist() == [300, 8, 9]
+    assert found["text"] == sample()({**fields, "tokens": np.array([8])})["text"]
+
+
 def test_limits_end_a_text_and_say_which() -> None:
     assert written(sample(max_tokens=3), [20] * 9)[1:] == ("max-tokens", [20] * 3)
     assert written(sample(context=5), [20] * 9, prompt=(10, 11, 12))[1:] == ("context", [20] * 2)

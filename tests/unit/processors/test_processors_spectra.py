@@ -165,6 +165,21 @@ def test_features_have_the_numbers_of_transformers(step) -> None:
     np.testing.assert_allclose([made[0][place] for place in WHISPER], [*WHISPER.values()], atol=1e-5)
 
 
+def test_a_whole_sound_is_heard_window_by_window(step) -> None:
+    samples = np.random.default_rng(0).normal(size=40000).astype(np.float32)
+    whole = step("log-mel", seconds=1, whole=True)({"samples": samples, "rate": 16000})["input_features"]
+    assert whole.shape == (1, 80, 250)
+    assert step("log-mel", seconds=3, whole=True)({"samples": samples, "rate": 16000})["input_features"].shape[2] == 300
+    window = step("next-window", frames=100)
+    for heard, count in ((0, 100), (180, 70), (250, 0)):
+        found = window({"features": whole, "heard": heard} if heard else {"features": whole})["input_features"]
+        assert np.array_equal(found[:, :, :count], whole[:, :, heard : heard + count])
+        assert (found.shape, found[:, :, count:].any()) == ((1, 80, 100), False)
+    for wrong in ({"features": whole, "heard": 251}, {"features": whole[0]}):
+        with pytest.raises(InputError):
+            window(wrong)
+
+
 def test_silence_has_features_and_what_has_none_is_one_line(step) -> None:
     for samples in (np.zeros(0, np.float32), np.zeros(500, np.float32)):
         assert (step("log-mel")({"samples": samples, "rate": 16000})["input_features"] == -1.5).all()

@@ -159,6 +159,14 @@ def test_a_cache_is_carried_by_one_pattern(decoder, past, present, ends) -> None
         assert into.replace("*", rest) == past + end
 
 
+def test_a_merged_decoder_is_told_which_branch_to_take(decoder) -> None:
+    into, out = ({f"{head}.{i}": "float32[n,2,p,8]" for i in range(2)} for head in ("past_key_values", "present"))
+    write_model("m.onnx", IDS | {"use_cache_branch": "bool[1]"} | into, SCORES | out)
+    pipeline, _ = written("generate")
+    assert [*pipeline["carry"]] == ["present.*"]
+    assert run_command(["new", "generate", "--model", "m.onnx", "-o", "p.toml", "--json"]) == 0
+
+
 def test_a_text_is_written_as_the_files_of_the_model_say(decoder) -> None:
     decoder()
     beside(

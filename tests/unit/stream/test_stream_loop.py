@@ -10,7 +10,7 @@ import pytest
 from streaming import Make, Program, within_limit
 
 from nndeploy.errors import InputError, UsageError
-from nndeploy.stream.description import LoopPlan, PipelinePlan, RunnerPlan, StreamPlan
+from nndeploy.stream.description import LevelPlan, LoopPlan, PipelinePlan, RunnerPlan, StagePlan, StreamPlan
 from nndeploy.stream.engine.engine import Stream
 from nndeploy.stream.items import Item
 from nndeploy.stream.sinks.sinks import NoSink
@@ -170,3 +170,28 @@ def test_a_model_whose_rows_touch_each_other_ends_the_stream() -> None:
 
     with pytest.raises(UsageError):
         together([([1], 5), ([2], 5), ([3], 5)], mixed)
+
+
+def test_records_go_back_to_an_earlier_level_until_they_are_done() -> None:
+    """Each halves its number until that is 1; of some two levels fail, which ends them; all come out in their order."""
+
+    def halved(x, steps):
+        if x == 13:
+            raise InputError("is no number")
+        return x // 2, steps + 1
+
+    def step_of(takes, gives, function):
+        return (PipelinePlan(gives[0], (StagePlan((Make(takes, gives, function),), 2),)),)
+
+    levels = (
+        step_of(("n",), ("x", "steps"), lambda n: (n, 0)),
+        step_of(("x", "steps"), ("x", "steps"), halved),
+        step_of(("x",), ("done",), lambda x: x <= 1),
+    )
+    hows = (LevelPlan(), LevelPlan(), LevelPlan(back_to=2, until="done"))
+    outcomes, numbers = [], [1, 1000, 26, 7, 2, 13] * 9
+    stream = Stream(StreamPlan(levels, ("x", "steps"), hows=hows), {})
+    items = [Item(i, str(i), str(i), lambda n=n: {"n": n}) for i, n in enumerate(numbers)]
+    within_limit(lambda: stream.run(items, NoSink(), outcomes.append))
+    steps = [None if one.error else one.outputs["steps"] for one in outcomes]
+    assert steps == [max(n.bit_length() - 1, 1) if n not in (26, 13) else None for n in numbers]

@@ -70,6 +70,14 @@ def test_every_key_of_a_route_means_what_it_says() -> None:
     assert plan.loaders[0].take == 1
 
 
+def test_a_level_may_send_its_records_back() -> None:
+    text = A + LEVEL + steps(["x"], "q", "name = 'first'") + LEVEL + steps(["x"], "y", "name = 'again'")
+    text += "[[level]]\nback-to = 'again'\nuntil = 'done'\n" + steps(["q"], "done")
+    made = plan_from(text + "[[sink]]\nkind = 'json-lines'\nfields = ['done']")
+    assert (made.how(3).back_to, made.how(3).until) == (2, "done")
+    assert made.levels[2][0].keep == ("done", "q", "x")  # which level 2 and 3 take in the next round
+
+
 def test_a_joined_record_has_the_fields_of_all_sources() -> None:
     plan = plan_from(A + B + JOIN + LEVEL + steps(["x", "y"], "q"))
     assert (plan.fields, plan.may_lack) == (("q",), frozenset())
@@ -128,6 +136,11 @@ TWO = LEVEL + "queue = 'basic'\n" + steps(["x"], "q", "{}") + steps(["x"], "q", 
     (A + TWO.replace("{}", "share = 1\npriority = 2"), "has a share and a priority"),
     (A + TWO.replace("'basic'", "'switch'").replace("{}", ""), "'pipeline 1' takes every record before it"),
     (A + LEVEL + steps(["x"], "q").replace("steps", "take = 0\nsteps"), "take must be 1 to 4096, is 0"),
+    (A + "[[level]]\nback-to = 'pipeline 1'\n" + steps(["x"], "q"), "back-to and until go together"),
+    (A + "[[level]]\nback-to = 'no'\nuntil = 'q'\n" + steps(["x"], "q"), "level: back-to names no pipeline"),
+    (A + "[[level]]\nback-to = 'pipeline 1'\nuntil = 'r'\n" + steps(["x"], "q"), "until: nothing before it gives"),
+    (A + "[[level]]\nnot-taken = 'pass'\nback-to = 'pipeline 1'\nuntil = 'q'\n" + steps(["x"], "q", "when = 'has(x)'"),
+     "until: not every record that comes here has the field 'q'"),
     (A + B + LEVEL + steps(["x"], "q"), "not every record that comes here has the field 'x' (hint: take those"),
     (A + B + LEVEL + steps(["x"], "q", "source = 'c'"), "source: no source is called 'c'"),
     (A + LEVEL + steps(["x"], "q", "source = 'b'"), "source: no source is called 'b' (hint: known: 'a')"),
