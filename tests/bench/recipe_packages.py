@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pipelines of the packages that bring the models: each made inside a child that has the package.
+
+Files go in, results come out as lines of JSON, one a file, which `recipe_engines` gives too. Nothing of nndeploy is
+imported here.
+"""
+
+import json
+import os
+import wave
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from interleaved import Inputs, Ready
+
+
+def on_cores(count: int) -> None:
+    """Keeps this process on so many cores, which all libraries then take for the machine's."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+
+
+def lines_of(results: Sequence[Any]) -> list[Any]:
+    """Returns results as one array of lines of JSON."""
+    return [np.array([json.dumps(one) for one in results])]
+
+
+def package(inputs: Inputs, name: str, files: list[str], cores: int) -> Ready:
+    """A pass of a package over all files, one after the other; the package is loaded once."""
+    del inputs
+    on_cores(cores)
+    one = {"vad": _silero_vad, "detect": _nudenet, "ocr": _rapidocr}[name](cores)
+    return Ready(lambda: [one(path) for path in files], lines_of)
+
+
+def _silero_vad(cores: int) -> Callable[[str], Any]:
+    import silero_vad
+    import torch
+
+    del cores  # the package sets one thread itself
+    model = silero_vad.load_silero_vad(onnx=True)
+
+    def call(path: str) -> Any:
+        with wave.open(path) as file:
+            samples = np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
+        found = silero_vad.get_speech_timestamps(torch.from_numpy(samples), model)
+        return [[one["start"] / 16000, one["end"] / 16000] for one in found]
+
+    return call
+
+
+def _nudenet(cores: int) -> Callable[[str], Any]:
+    import nudenet
+
+    del cores  # ONNX Runtime takes those that the process has
+    detector = nudenet.NudeDetector()
+
+    def call(path: str) -> Any:
+        found = detector.detect(path)
+        boxes = ((one["class"], one["box"]) for one in found)
+        return [[name, x, y, x + width, y + height] for name, (x, y, width, height) in boxes]
+
+    return call
+
+
+def _rapidocr(cores: int) -> Callable[[str], Any]:
+    import rapidocr
+
+    engine = rapidocr.RapidOCR(
+        params={
+            "Global.use_cls": False, "Global.log_level": "critical", "Det.limit_type": "max", "Det.limit_side_len": 960,
+            "EngineConfig.onnxruntime.intra_op_num_threads": cores,
+        }
+    )  # fmt: skip
+
+    def call(path: str) -> Any:
+        return list(engine(path).txts or ())
+
+    return call
