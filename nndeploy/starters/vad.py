@@ -52,6 +52,7 @@ steps = [
 
 [[level.pipeline]]
 name = "listen"
+runners = 2    # recordings that are heard at once
 each = "windows"
 part = "window"
 inputs = {{ {", ".join([f'{quoted(sound)} = "window"', *rates])} }}

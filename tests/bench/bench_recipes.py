@@ -46,6 +46,7 @@ def main() -> int:
     add_models(parser)
     add_race(parser, seconds=1.5, threads="1,2")
     parser.add_argument("--python", type=Path, default=ROOT / "build" / "recipes-env" / "bin" / "python")
+    parser.add_argument("--by-processor", action="store_true", help="seconds of the processor, whatever else runs")
     options = parser.parse_args()
     if not options.python.exists():
         raise SystemExit(f"{options.python} is not there: make recipes")
@@ -94,7 +95,7 @@ def _raced(
         Engine("package", "recipe_packages:package", common, str(options.python)),
         Engine("nndeploy", "recipe_engines:recipe", {**common, "bundle": str(bundle)}),
     )
-    found = race(engines, {}, Pace(options.seconds, options.rounds))
+    found = race(engines, {}, Pace(options.seconds, options.rounds, by_processor=options.by_processor))
     theirs, ours = ([json.loads(str(line)) for line in found.outputs[one.name][0]] for one in engines)
     agree = sum(map(recipe.agreement, theirs, ours)) / len(files)
     rates = (f"{1e3 * len(files) / found.ms(one.name):.2f}" for one in engines)

@@ -64,6 +64,11 @@ ALL = (
         ("nndeploy/stream", "nndeploy/processors", "nndeploy/serve", "nndeploy/runtime"),
     ),
     Figure(
+        "recipes.md",
+        ("make bench-recipes",),
+        ("nndeploy/starters", "nndeploy/stream", "nndeploy/processors", "nndeploy/runtime"),
+    ),
+    Figure(
         "farm.md",
         ("make bench-farm", "make bench-fleet"),
         ("nndeploy/farm", "nndeploy/build_cache", "nndeploy/compiler", "nndeploy/sandbox"),
