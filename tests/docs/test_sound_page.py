@@ -38,4 +38,6 @@ def test_recordings_become_texts(tmp_path) -> None:
     run_examples_about('tone.wav", "wb', tmp_path / "recordings", tmp_path)
     run_examples_about("new transcribe", tmp_path, tmp_path)
     (line,) = (tmp_path / "texts.jsonl").read_text().splitlines()
-    assert json.loads(line)["outputs"]["end"] == "max-tokens"
+    found = json.loads(line)["outputs"]
+    assert found["text"]
+    assert len(found["segments"]) == len(found["texts"]) > 0
