@@ -110,11 +110,13 @@ build/zoo-env/ready: tests/zoo/requirements.txt
 	build/zoo-env/bin/pip install --quiet -r tests/zoo/requirements.txt
 	@touch $@
 
-rivals: build/rivals-env/ready ## install MNN and ncnn, for bench-speed, into an environment of their own
+RIVALS := $(patsubst tests/bench/rival_requirements/%.txt,build/rivals/%/ready,$(wildcard tests/bench/rival_requirements/*))
+rivals: $(RIVALS) ## install MNN, ncnn, IREE, LiteRT and ExecuTorch, for bench-speed, each into an environment of its own
 
-build/rivals-env/ready: tests/bench/rivals-requirements.txt
-	$(FOUND_PYTHON) -m venv build/rivals-env
-	build/rivals-env/bin/pip install --quiet --no-deps -r tests/bench/rivals-requirements.txt
+# ncnn's converter asks for PyTorch, but its program does without.
+build/rivals/%/ready: tests/bench/rival_requirements/%.txt
+	$(FOUND_PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet $(if $(filter ncnn,$*),--no-deps) -r $<
 	@touch $@
 
 recipes: build/recipes-env/ready ## install silero-vad, nudenet and rapidocr, for bench-recipes, into an environment of their own

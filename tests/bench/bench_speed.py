@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models on our CPU kernels and as bundles, against ONNX Runtime, OpenVINO, MNN, ncnn, or another checkout.
+"""Models on our CPU kernels and as bundles, against ONNX Runtime, OpenVINO, five other engines, or another checkout.
 
 Suites, each a table:
 
@@ -8,7 +8,9 @@ Suites, each a table:
     quantised  MobileNetV2, a residual network (QDQ) and LSTMs (dynamic) quantised by ONNX Runtime's tools, --files
                that are so; ONNX Runtime also as our bundles open it
     tables     classifiers of tables and texts as skl2onnx writes them (`make zoo`), 1 row and 64: the bundle of native
-    rivals     float32 models that MNN and ncnn take too; `make rivals` installs these
+    rivals     bundles by default, called from Python and from C, against MNN, ncnn, IREE, LiteRT and ExecuTorch (with
+               XNNPACK), which are called as their wheels are and get the model with fixed sizes; `make rivals` installs
+               them, `make zoo` makes graphs; on one thread it is processor time; `--only` names with * and ?
     checkouts  bundles by default of this tree against those of another one (--other FOLDER, after `make setup` there):
                all real models and those of `make zoo`, or `--only` names with * and ?
     int8       what people deploy, as `--quantise int8` makes it, beside float32, and what the task loses
@@ -33,7 +35,9 @@ from pathlib import Path
 import model_sets
 import numpy as np
 import onnx
-from commands import ran
+import rival_models
+from commands import NNDEPLOY, ran
+from engines import ort_session
 from figures import ROOT
 from int8_bundles import int8_table
 from interleaved import Array, Engine, Pace, Race, race
@@ -43,17 +47,20 @@ from roof_shares import roof_table
 
 from nndeploy.compiler.options import LEAST_SQNR_DB
 
-RIVALS_ENVIRONMENT = ROOT / "build" / "rivals-env"
+RIVALS = ("mnn", "ncnn", "iree", "litert", "executorch")
+C_RUNTIME = "C runtime"
+FOR_RIVALS = (
+    "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,ppocr_rec_en_mobile_v2,silero_vad_v5,silero_vad_v2_mini,"
+    "magika_standard_v3_3,basic_pitch,unet_stress_field,fsmn_vad_online,nnsplit_en,mobilenet_v2,mobilenet_v3_large,"
+    "efficientnet_lite0,resnet18,resnet50,shufflenet_v2,ghostnet,regnet_y,repvgg,densenet,squeezenet,convnext,yolov8n,"
+    "unet,segformer,vit,swin,bert_fixed,minilm,gpt2,gru_tagger,lstm_tagger,word_spotter,hifigan,wav2vec2"
+)
+"""The real models of float32, and of each kind of float32 network that the zoo has one to ten graphs."""
 SINGLES = ("native", "onnxruntime", "openvino")
 PEERS = SINGLES[1:]
 BOUNDS = {"fp32": 1e-4, "bf16": 2e-2}
 """bf16 keeps 8 bits: one rounding is 4e-3, and 28 or 53 layers in a row came to 5e-3 on 2026-11-20."""
 REAL = "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2"
-FOR_RIVALS = (
-    "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,ppocr_rec_en_mobile_v2,unet_stress_field,mobilenet_v2,"
-    "mobilenet_v3_large,efficientnet_lite0,resnet18,resnet50,shufflenet_v2,ghostnet,regnet_x,repvgg,densenet,"
-    "squeezenet,convnext,yolov8n,unet,vit,bert_fixed"
-)
 ROOF, INT8 = "roof", "int8"
 BUNDLED = "bundled onnxruntime"
 OTHER, THIS = "other", "this"
@@ -71,6 +78,7 @@ class Suite:
     truth: Callable[[Subject, Race], Sequence[Array]]
     bound: float = BOUNDS["fp32"]
     spared: Sequence[str] = ()
+    by_processor: bool = False
 
 
 def main() -> None:
@@ -84,14 +92,14 @@ def main() -> None:
             int8_table(report, options)
         return
     suite = SUITES[options.suite]
-    pace = Pace(options.seconds, options.rounds)
     means: dict[tuple[int, str], list[float]] = {}
-    refusals = []
+    refusals: dict[str, list[str]] = {}
     with Report(options, "speed.md", f"Speed: {options.suite}") as report, tempfile.TemporaryDirectory() as folder:
         ratios = [f"{peers[0] if len(peers) == 1 else 'fastest other'} / {ours}:" for ours, peers in suite.ratios]
         table = report.table("model", "threads:", *(f"{name} ms:" for name in suite.names), *ratios, "error:")
         for one in suite.subjects(options, Path(folder)):
             for threads in options.threads:
+                pace = Pace(options.seconds, options.rounds, by_processor=suite.by_processor and threads == 1)
                 found = race(suite.engines(one, threads, options), one.inputs, pace, suite.spared)
                 bound = max(suite.bound, BOUNDS[options.precision])
                 errors = found.drop_others(suite.truth(one, found), bound, suite.must)
@@ -101,7 +109,8 @@ def main() -> None:
                 worst = max(errors[name] for name in suite.must)
                 times = [found.ms_text(name) for name in suite.names]
                 table.row(one.name, threads, *times, *(f"{value:.2f}" for value in values), f"{worst:.1e}")
-                refusals += [f"{one.name}: {name}: {why}" for name, why in found.refused.items()]
+                for name, why in found.refused.items():
+                    refusals.setdefault(f"{name}: {why}", []).append(one.name)
                 report.sample(model=one.name, threads=threads, errors=errors, notes=found.notes, rounds=found.rounds)
         report.line()
         for (threads, heading), values in means.items():
@@ -109,9 +118,10 @@ def main() -> None:
             least = min(known, default=float("nan"))
             report.line(
                 f"* {threads} threads, {heading}: geometric mean {geometric_mean(known):.2f} of {len(known)}, "
-                f"least {least:.2f}"
+                f"least {least:.2f}, faster in {sum(value > 1 for value in known)}"
             )
-    sys.stderr.write("\n".join(dict.fromkeys(refusals)) + "\n")
+        for refusal, names in sorted(refusals.items()):
+            report.line(f"* {refusal} ({', '.join(dict.fromkeys(names))})")
 
 
 def _options() -> argparse.Namespace:
@@ -129,13 +139,25 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--least-db", type=float, default=LEAST_SQNR_DB, help="of `int8`: --quantise-tolerance")
     parser.add_argument("--buffers", type=numbers, default="0", help="of `roof`: KiB, 0 as the rule says")
     parser.add_argument("--other", type=Path, help="of `checkouts`: the other one")
+    parser.add_argument(
+        "--rivals",
+        type=Path,
+        default=ROOT / "build" / "rivals",
+        help="of `rivals`: folder of environments, one an engine",
+    )
+    parser.add_argument("--converted", type=Path, default=ROOT / "build" / "converted", help="of `rivals`: kept models")
     add_models(parser, zoo=True)
     add_race(parser)
     options = parser.parse_args()
     if options.suite == "checkouts" and not options.other:
         parser.error("checkouts needs --other FOLDER")
-    if options.suite == "rivals" and not (RIVALS_ENVIRONMENT / "ready").exists():
-        parser.error("MNN and ncnn are not installed: make rivals")
+    if options.suite == "rivals":
+        there = _rival_pythons(options)
+        missing = ", ".join(name for name in RIVALS if name not in there)
+        if not there:
+            parser.error(f"none of {missing} is in {options.rivals}: make rivals")
+        if missing:
+            sys.stderr.write(f"not in {options.rivals}: {missing}\n")
     return options
 
 
@@ -223,8 +245,6 @@ def _quantised_engines(one: Subject, threads: int, options: argparse.Namespace) 
 
 def _as_written(one: Subject, found: Race) -> Sequence[Array]:
     """Returns the outputs of ONNX Runtime without optimisations; those of float32 are others and not compared."""
-    from engines import ort_session
-
     truth: Sequence[Array] = ort_session(str(one.path), optimised=False).run(None, one.inputs)
     if "float32" in found.outputs:
         found.outputs["float32"] = list(truth)
@@ -252,16 +272,38 @@ def _table_engines(one: Subject, threads: int, options: argparse.Namespace) -> l
 
 
 def _rival_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
+    """Yields models whose bundles by default lie where `about` says, and whose file is what converters get."""
+    options.converted.mkdir(parents=True, exist_ok=True)
     for name in matching(model_sets.all_names(options.zoo, options.models), options.only or words(FOR_RIVALS)):
-        yield model_sets.subject(name, options.zoo, options.models)
+        one = model_sets.subject(name, options.zoo, options.models)
+        bundle = folder / f"{name}.nnd"
+        done = ran([*NNDEPLOY, "compile", one.path, "-o", bundle])
+        if done.code != 0:
+            sys.stderr.write(f"{name}: {done.last_words}\n")
+            continue
+        session = ort_session(str(one.path), optimised=False)
+        outputs = zip([value.name for value in session.get_outputs()], session.run(None, one.inputs), strict=True)
+        path = rival_models.prepared(one.path, one.inputs, options.converted.absolute())
+        yield replace(one, path=path, outputs=dict(outputs), about=str(bundle))
 
 
 def _rival_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
-    outputs = [value.name for value in onnx.load(one.path, load_external_data=False).graph.output]
-    told = {"model": str(one.path.resolve()), "threads": threads, "outputs": outputs}
-    python = str(RIVALS_ENVIRONMENT / "bin" / "python")
-    rivals = [Engine(name, f"rival_engines:{name}", told, python=python) for name in ("mnn", "ncnn")]
-    return [*_singles(one, threads, options), *rivals]
+    bundle = {"engine": "bundle", "model": one.about, "threads": threads}
+    told = {
+        "model": str(one.path), "threads": threads, "folder": str(one.path.parent),
+        "outputs": {name: list(array.shape) for name, array in one.outputs.items()},
+    }  # fmt: skip
+    return [
+        Engine("bundle", "engines:whole", bundle),
+        Engine(C_RUNTIME, "engines:whole", {**bundle, "engine": C_RUNTIME}),
+        *(Engine(name, f"rival_{name}:ready", told, python) for name, python in _rival_pythons(options).items()),
+    ]
+
+
+def _rival_pythons(options: argparse.Namespace) -> dict[str, str]:
+    """Returns the Python of each rival's environment; of those that are installed."""
+    found = {name: options.rivals.absolute() / name / "bin" / "python" for name in RIVALS}
+    return {name: str(python) for name, python in found.items() if python.exists()}
 
 
 def _checkout_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
@@ -317,8 +359,9 @@ SUITES = {
         spared=("onnxruntime",),
     ),
     "rivals": Suite(
-        _rival_subjects, _rival_engines, [("native", (*PEERS, "mnn", "ncnn"))], (*SINGLES, "mnn", "ncnn"),
-        ("native",), _of("onnxruntime"), bound=1e-3, spared=("openvino", "mnn", "ncnn"),
+        _rival_subjects, _rival_engines, [("bundle", RIVALS), (C_RUNTIME, RIVALS)], ("bundle", C_RUNTIME, *RIVALS),
+        ("bundle",), lambda one, _: list(one.outputs.values()), bound=1e-3, spared=(C_RUNTIME, *RIVALS),
+        by_processor=True,
     ),
     "checkouts": Suite(
         _checkout_subjects, _checkout_engines, [(THIS, (OTHER,))], (OTHER, THIS), (THIS,), _of(THIS), bound=2e-3,

@@ -104,6 +104,13 @@ def _bundle(inputs: Inputs, model: str, threads: int = 1, outputs: Sequence[str]
     return Session(program.run, lambda found: arrays(found[name] for name in names))
 
 
+def _c_runtime(inputs: Inputs, model: str, threads: int = 1) -> Session:
+    from c_runtime import Call
+
+    call = Call(model, inputs, threads)
+    return Session(lambda feed: call.run(), lambda found: call.outputs())
+
+
 def ort_session(
     model: str | bytes, threads: int = 0, config: Mapping[str, str] | None = None, *, optimised: bool = True
 ) -> Any:
@@ -219,7 +226,7 @@ def _openvino(
 
 
 _OPENERS: dict[str, Callable[..., Session]] = {
-    "native": _native, "bundle": _bundle, "onnxruntime": _onnxruntime, "openvino": _openvino,
+    "native": _native, "bundle": _bundle, "C runtime": _c_runtime, "onnxruntime": _onnxruntime, "openvino": _openvino,
     "as written": _as_written, "bundled onnxruntime": _bundled_onnxruntime, "reference": _reference,
 }  # fmt: skip
 
