@@ -30,8 +30,7 @@ def ready(inputs: Inputs, model: str, folder: str, threads: int, outputs: dict[s
         network.allocate_tensors()
     except RuntimeError as err:
         raise EngineRefusedError(str(err)[:120]) from err
-    signature = network.get_signature_runner()
-    given, taken = signature.get_input_details(), signature.get_output_details()
+    given, taken = _by_name(network, list(inputs), list(outputs))
     if set(given) != set(inputs) or set(taken) != set(outputs):
         raise EngineRefusedError(f"its inputs and outputs are {', '.join([*given, *taken])}")
     arrays = []
@@ -50,6 +49,15 @@ def ready(inputs: Inputs, model: str, folder: str, threads: int, outputs: dict[s
         return [in_order(one, shape) for one, shape in zip(found, outputs.values(), strict=True)]
 
     return Ready(call, arrays_of, version("ai-edge-litert"))
+
+
+def _by_name(network: Any, inputs: list[str], outputs: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns what is known of inputs and outputs; where onnx2tf wrote no names, they are in the model's order."""
+    if network.get_signature_list():
+        signature = network.get_signature_runner()
+        return signature.get_input_details(), signature.get_output_details()
+    given, taken = network.get_input_details(), network.get_output_details()
+    return dict(zip(inputs, given, strict=False)), dict(zip(outputs, taken, strict=False))
 
 
 def channels_last(rank: int) -> Sequence[int]:

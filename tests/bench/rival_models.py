@@ -6,6 +6,7 @@ minutes where a race takes seconds: its result, or its refusal, stays until the 
 """
 
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,17 +22,20 @@ _REFUSED = "refused.txt"
 def prepared(path: Path, inputs: Mapping[str, Array], folder: Path) -> Path:
     """Returns a model as users of converters prepare it: sizes fixed to those of the inputs, constants folded.
 
-    ONNX Runtime folds them, with its basic optimisations: what these write is plain ONNX. The file stays in `folder`.
+    ONNX Runtime folds them, with its basic optimisations: what these write is plain ONNX. Models of `ANY_SIZES` are
+    taken as they are. The file stays in `folder`.
     """
     import onnx
     import onnxruntime
-    from model_sets import with_constant_weights
+    from model_sets import ANY_SIZES, with_constant_weights
 
     sizes = {name: array.shape for name, array in inputs.items()}
     digest = hashlib.sha256(path.read_bytes() + repr(sizes).encode()).hexdigest()[:12]
     made = folder / f"{path.stem}-{digest}.onnx"
     if made.exists():
         return made
+    if path.stem in ANY_SIZES:
+        return Path(shutil.copy(path, made))
     model = with_constant_weights(path)
     for value in model.graph.input:
         value.type.tensor_type.shape.Clear()

@@ -33,9 +33,9 @@ def ready(inputs: Inputs, model: str, folder: str, threads: int, outputs: dict[s
     options.use_fp16_packed = options.use_fp16_storage = options.use_fp16_arithmetic = False
     if network.load_param(str(made / "model.ncnn.param")) or network.load_model(str(made / "model.ncnn.bin")):
         raise EngineRefusedError("it does not load what pnnx wrote")
-    names = network.output_names()
-    if len(network.input_names()) != len(inputs) or len(names) != len(outputs):
-        raise EngineRefusedError(f"it has {len(network.input_names())} inputs and {len(names)} outputs")
+    if len(network.input_names()) != len(inputs) or len(network.output_names()) != len(outputs):
+        raise EngineRefusedError(f"it has {len(network.input_names())} inputs, {len(network.output_names())} outputs")
+    names = [f"out{number}" for number in range(len(outputs))]  # output_names() has them in another order
     rows = [array[0].astype(np.int32) if array.dtype == np.int64 else array[0] for array in inputs.values()]
     arrays = [np.ascontiguousarray(row) for row in rows]
 
