@@ -48,6 +48,8 @@ from roof_shares import roof_table
 from nndeploy.compiler.options import LEAST_SQNR_DB
 
 RIVALS = ("mnn", "ncnn", "iree", "litert", "executorch")
+FOLDING = RIVALS[:2]
+"""Rivals whose converters fold constants and fuse by themselves what others would tear apart."""
 C_RUNTIME = "C runtime"
 FOR_RIVALS = (
     "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,ppocr_rec_en_mobile_v2,silero_vad_v5,silero_vad_v2_mini,"
@@ -108,7 +110,7 @@ def main() -> None:
                     means.setdefault((threads, heading.rstrip(":")), []).append(value)
                 worst = max(errors[name] for name in suite.must)
                 times = [found.ms_text(name) for name in suite.names]
-                table.row(one.name, threads, *times, *(f"{value:.2f}" for value in values), f"{worst:.1e}")
+                table.row(one.name, threads, *times, *map(_ratio_text, values), f"{worst:.1e}")
                 for name, why in found.refused.items():
                     refusals.setdefault(f"{name}: {why}", []).append(one.name)
                 report.sample(model=one.name, threads=threads, errors=errors, notes=found.notes, rounds=found.rounds)
@@ -122,6 +124,10 @@ def main() -> None:
             )
         for refusal, names in sorted(refusals.items()):
             report.line(f"* {refusal} ({', '.join(dict.fromkeys(names))})")
+
+
+def _ratio_text(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio == ratio else "-"
 
 
 def _options() -> argparse.Namespace:
@@ -289,14 +295,16 @@ def _rival_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subje
 
 def _rival_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
     bundle = {"engine": "bundle", "model": one.about, "threads": threads}
-    told = {
-        "model": str(one.path), "threads": threads, "folder": str(one.path.parent),
-        "outputs": {name: list(array.shape) for name, array in one.outputs.items()},
-    }  # fmt: skip
+    outputs = {name: list(array.shape) for name, array in one.outputs.items()}
+    told = {"threads": threads, "folder": str(one.path.parent), "outputs": outputs}
+    models = {name: rival_models.as_it_is(one.path) if name in FOLDING else one.path for name in RIVALS}
     return [
         Engine("bundle", "engines:whole", bundle),
         Engine(C_RUNTIME, "engines:whole", {**bundle, "engine": C_RUNTIME}),
-        *(Engine(name, f"rival_{name}:ready", told, python) for name, python in _rival_pythons(options).items()),
+        *(
+            Engine(name, f"rival_{name}:ready", {**told, "model": str(models[name])}, python)
+            for name, python in _rival_pythons(options).items()
+        ),
     ]
 
 

@@ -19,11 +19,15 @@ CONVERT_SECONDS = 600.0
 _REFUSED = "refused.txt"
 
 
+class _TooLongError(EngineRefusedError):
+    """A converter came to no end, which on a quieter machine it may: this is not kept."""
+
+
 def prepared(path: Path, inputs: Mapping[str, Array], folder: Path) -> Path:
     """Returns a model as users of converters prepare it: sizes fixed to those of the inputs, constants folded.
 
     ONNX Runtime folds them, with its basic optimisations: what these write is plain ONNX. Models of `ANY_SIZES` are
-    taken as they are. The file stays in `folder`.
+    taken as they are. The file stays in `folder`; beside it lies the model `as_it_is`, for who folds by himself.
     """
     import onnx
     import onnxruntime
@@ -34,6 +38,7 @@ def prepared(path: Path, inputs: Mapping[str, Array], folder: Path) -> Path:
     made = folder / f"{path.stem}-{digest}.onnx"
     if made.exists():
         return made
+    shutil.copy(path, as_it_is(made))
     if path.stem in ANY_SIZES:
         return Path(shutil.copy(path, made))
     model = with_constant_weights(path)
@@ -56,6 +61,10 @@ def prepared(path: Path, inputs: Mapping[str, Array], folder: Path) -> Path:
     return made
 
 
+def as_it_is(prepared: Path) -> Path:
+    return prepared.with_suffix(".as-it-is.onnx")
+
+
 def _without_allowzero(model: Any) -> None:
     """Leaves an attribute out that changes nothing where no size is zero, and that few converters know."""
     for node in model.graph.node:
@@ -75,6 +84,8 @@ def kept(folder: str, engine: str, model: str, convert: Callable[[Path, Path], N
             made.mkdir()
             try:
                 convert(Path(model), made)
+            except _TooLongError:
+                raise
             except EngineRefusedError as err:
                 (made / _REFUSED).write_text(str(err), encoding="utf-8")
             made.rename(place)
@@ -86,5 +97,7 @@ def kept(folder: str, engine: str, model: str, convert: Callable[[Path, Path], N
 def converted(command: Sequence[object], made: Path, folder: Path) -> None:
     """Runs a converter in a folder, which writes `made`; its last words are the reason of a refusal."""
     done = ran(command, CONVERT_SECONDS, cwd=folder)
+    if done.code is None:
+        raise _TooLongError(f"{done.name}: {done.last_words}")
     if done.code != 0 or not made.exists():
         raise EngineRefusedError(f"{done.name} ended with {done.code}: {done.last_words[:120]}")
