@@ -8,9 +8,9 @@ Suites, each a table:
     quantised  MobileNetV2, a residual network (QDQ) and LSTMs (dynamic) quantised by ONNX Runtime's tools, --files
                that are so; ONNX Runtime also as our bundles open it
     tables     classifiers of tables and texts as skl2onnx writes them (`make zoo`), 1 row and 64: the bundle of native
-    rivals     bundles by default, called from Python and from C, against MNN, ncnn, IREE, LiteRT and ExecuTorch (with
-               XNNPACK), which are called as their wheels are and get the model with fixed sizes; `make rivals` installs
-               them, `make zoo` makes graphs; on one thread it is processor time; `--only` names with * and ?
+    rivals     bundles by default, and those of `--backends native` by the C runtime, against MNN, ncnn, IREE, LiteRT
+               and ExecuTorch (with XNNPACK), which are called as their wheels are and get the model with fixed sizes;
+               `make rivals` installs them; on one thread it is processor time; `--only` names with * and ?
     checkouts  bundles by default of this tree against those of another one (--other FOLDER, after `make setup` there):
                all real models and those of `make zoo`, or `--only` names with * and ?
     int8       what people deploy, as `--quantise int8` makes it, beside float32, and what the task loses
@@ -51,6 +51,7 @@ RIVALS = ("mnn", "ncnn", "iree", "litert", "executorch")
 FOLDING = RIVALS[:2]
 """Rivals whose converters fold constants and fuse by themselves what others would tear apart."""
 C_RUNTIME = "C runtime"
+BY_DEFAULT, NATIVE = "default.nnd", "native.nnd"
 FOR_RIVALS = (
     "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,ppocr_rec_en_mobile_v2,silero_vad_v5,silero_vad_v2_mini,"
     "magika_standard_v3_3,basic_pitch,unet_stress_field,fsmn_vad_online,nnsplit_en,mobilenet_v2,mobilenet_v3_large,"
@@ -278,34 +279,36 @@ def _table_engines(one: Subject, threads: int, options: argparse.Namespace) -> l
 
 
 def _rival_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
-    """Yields models whose bundles by default lie where `about` says, and whose file is what converters get."""
+    """Yields models whose bundles lie in the folder that `about` says, and whose file is what converters get."""
     options.converted.mkdir(parents=True, exist_ok=True)
     for name in matching(model_sets.all_names(options.zoo, options.models), options.only or words(FOR_RIVALS)):
         one = model_sets.subject(name, options.zoo, options.models)
-        bundle = folder / f"{name}.nnd"
-        done = ran([*NNDEPLOY, "compile", one.path, "-o", bundle])
+        bundles = folder / name
+        bundles.mkdir()
+        done = ran([*NNDEPLOY, "compile", one.path, "-o", bundles / BY_DEFAULT])
         if done.code != 0:
             sys.stderr.write(f"{name}: {done.last_words}\n")
             continue
+        ran([*NNDEPLOY, "compile", one.path, "-o", bundles / NATIVE, "--backends", "native"])
         session = ort_session(str(one.path), optimised=False)
         outputs = zip([value.name for value in session.get_outputs()], session.run(None, one.inputs), strict=True)
         path = rival_models.prepared(one.path, one.inputs, options.converted.absolute())
-        yield replace(one, path=path, outputs=dict(outputs), about=str(bundle))
+        yield replace(one, path=path, outputs=dict(outputs), about=str(bundles))
 
 
 def _rival_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
-    bundle = {"engine": "bundle", "model": one.about, "threads": threads}
     outputs = {name: list(array.shape) for name, array in one.outputs.items()}
     told = {"threads": threads, "folder": str(one.path.parent), "outputs": outputs}
     models = {name: rival_models.as_it_is(one.path) if name in FOLDING else one.path for name in RIVALS}
-    return [
-        Engine("bundle", "engines:whole", bundle),
-        Engine(C_RUNTIME, "engines:whole", {**bundle, "engine": C_RUNTIME}),
-        *(
-            Engine(name, f"rival_{name}:ready", {**told, "model": str(models[name])}, python)
-            for name, python in _rival_pythons(options).items()
-        ),
+    ours = [
+        Engine(name, "engines:whole", {"engine": name, "model": f"{one.about}/{bundle}", "threads": threads})
+        for name, bundle in (("bundle", BY_DEFAULT), (C_RUNTIME, NATIVE))
     ]
+    rivals = [
+        Engine(name, f"rival_{name}:ready", {**told, "model": str(models[name])}, python)
+        for name, python in _rival_pythons(options).items()
+    ]
+    return [*ours, *rivals]
 
 
 def _rival_pythons(options: argparse.Namespace) -> dict[str, str]:

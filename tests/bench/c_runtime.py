@@ -44,7 +44,7 @@ class Call:
         count = self._lib.nnd_num_outputs(ctypes.c_void_p(program))
         infos = [self._lib.nnd_output(ctypes.c_void_p(program), number) for number in range(count)]
         self._names = [ctypes.cast(info, ctypes.POINTER(ctypes.c_char_p))[0] for info in infos]
-        self._arrays = [np.ascontiguousarray(array) for array in inputs.values()]
+        self._arrays = [np.array(array, order="C") for array in inputs.values()]
         self._given = [(name.encode(), _tensor(array)) for name, array in zip(inputs, self._arrays, strict=True)]
         self._taken = [_Tensor() for _ in infos]
 
