@@ -95,9 +95,11 @@ def kept(folder: str, engine: str, model: str, convert: Callable[[Path, Path], N
 
 
 def converted(command: Sequence[object], made: Path, folder: Path) -> None:
-    """Runs a converter in a folder, which writes `made`; its last words are the reason of a refusal."""
+    """Runs a converter in a folder, which writes `made`; the last error that it names is the reason of a refusal."""
     done = ran(command, CONVERT_SECONDS, cwd=folder)
     if done.code is None:
         raise _TooLongError(f"{done.name}: {done.last_words}")
     if done.code != 0 or not made.exists():
-        raise EngineRefusedError(f"{done.name} ended with {done.code}: {done.last_words[:120]}")
+        errors = [line for line in f"{done.out}\n{done.err}".splitlines() if "Error: " in line or " error: " in line]
+        reason = errors[-1].rpartition(" error: ")[2].strip() if errors else done.last_words
+        raise EngineRefusedError(f"{done.name} ended with {done.code}: {reason[:120]}")
