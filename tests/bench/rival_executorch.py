@@ -17,7 +17,7 @@ import rival_models
 from interleaved import Inputs, Ready
 
 OPERATOR_SET = 17
-"""Of this onnx2torch knows most operators."""
+"""The one of which onnx2torch knows most operators."""
 
 
 def ready(inputs: Inputs, model: str, folder: str, threads: int, outputs: dict[str, list[int]]) -> Ready:
