@@ -1,30 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damaged bundles for the C runtime, hashes made right or not, and the program that opens them under sanitizers."""
 
+import hashlib
 import random
 import re
-import shutil
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import sys
+import tempfile
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 import onnx.parser
-from member_mutants import Seed, mutant, seeds_in
+from member_mutants import Seed, seeds_in
 from nndeploy_kernels import build_runtime
 from nndeploy_kernels.build import level_here
+from nndeploy_kernels.build_runtime import RUNTIME
 from nndeploy_kernels.levels import precisions
+from sanitizer import FoundError
 
 import nndeploy
+from nndeploy.bundle.compress_member import copy as copied
+from nndeploy.bundle.compress_member import encode, items, literal
 from nndeploy.bundle.container import encode_container
-from nndeploy.bundle.manifest import ImageInput
+from nndeploy.bundle.manifest import Compressed, ImageInput, Member
+from nndeploy.bundle.manifest_json import MANIFEST_NAME, encode_manifest
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import sealed_bundle
 
-TRIALS = Path(__file__).with_name("c_runtime_trials.c")
+DRIVER = Path(__file__).with_name("bundle_mutants.c")
 
 GROWING = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[1,t,8] x, float[1,past,8] before, bool[1] first) => (float[1,t,8] y, float[1,all,8] after) {
@@ -44,17 +52,60 @@ g (string[n,2] x, int64[n] k, float[n,2] s) =>
   e = Equal(x, words) maps = ai.onnx.ml.ZipMap<classlabels_strings = ["p", "q"]>(s) }"""
 
 
-@dataclass(frozen=True, slots=True)
-class Seeds:
-    """Bundles that are damaged: those of member_mutants, one with a cache that grows, one of texts and maps."""
+def seed_files(folder: Path) -> list[Path]:
+    """Writes the bundles that are damaged; returns their files.
 
-    members: Mapping[str, Seed]
-    growing: bytes
-    table: bytes
+    Of member_mutants; with images; with a member that is compressed and has a part of another; with a cache that grows
+    and a choice; with texts and maps.
+    """
+    with tempfile.TemporaryDirectory() as keys:
+        seeds = seeds_in(Path(keys))
+    files = {name: seed.container({}, seed.manifest, seed.signature) for name, seed in seeds.items()}
+    files["image"], files["compressed"] = image_bundle(seeds["compiled"]), compressed_bundle(seeds["compiled"])
+    files["growing"] = lean(growing_bundle(folder / "growing.nnd"))
+    files["table"] = lean(table_bundle(folder / "table.nnd"))
+    for name, data in files.items():
+        (folder / f"{name}.nnd").write_bytes(data)
+    return [folder / f"{name}.nnd" for name in files]
 
 
-def all_seeds(folder: Path) -> Seeds:
-    return Seeds(seeds_in(folder), growing_bundle(folder / "growing.nnd"), table_bundle(folder / "table.nnd"))
+def lean(data: bytes, **changed: Any) -> bytes:
+    """Returns a bundle of what the C runtime looks at alone, and something else of its manifest: mutants are read soon."""
+    with Bundle(data, Path("m.nnd")) as bundle:
+        manifest, kept = bundle.manifest, ("submodels/", "goldens/")
+        tolerances = {"float32": manifest.tolerances["float32"]}
+        less = {"compressed": {}, "pace_operators": "", "checks": (), "provenance": {}, "tolerances": tolerances}
+        members = {name: bytes(bundle.member(name)) for name in manifest.members if name.startswith(kept)}
+    contents, _ = sealed_bundle(replace(manifest, **less, **changed), members, {})
+    return b"".join(encode_container(contents))
+
+
+def image_bundle(seed: Seed) -> bytes:
+    """Returns a bundle with an image input, which is resized, and classes."""
+    how = ImageInput("image", 8, 8, "L", "NCHW", (1.0,), (0.5,), ("a", "b", "c", "d"))
+    return lean(seed.container({}, seed.manifest, b""), image_input=how)
+
+
+def compressed_bundle(seed: Seed) -> bytes:
+    """Returns a bundle whose outputs of a golden are pieces of each kind, one of them a part of its inputs.
+
+    The stream is not deflated, so that what is changed of it is what is read.
+    """
+    with Bundle(seed.container({}, seed.manifest, b""), Path("m.nnd")) as bundle:
+        members = {name: bytes(bundle.stored(name)) for name in bundle.manifest.members}
+        manifest = bundle.manifest
+    (golden,) = manifest.goldens
+    base, real = members[golden.inputs], members[golden.outputs]
+    image = base[-512:]
+    at = real.index(image)
+    head, rest = memoryview(real[:at]), memoryview(real[at + 512 :])
+    pieces = [literal(head[:-128]), items(head[-128:-64], 1), items(head[-64:], 8), copied(0, len(base) - 512, 512)]
+    stored = zlib.compress(zlib.decompress(encode([*pieces, *([literal(rest)] if rest else [])])), 0)
+    members[golden.outputs] = stored
+    whole = Compressed(hashlib.sha256(real).hexdigest(), len(real), (golden.inputs,))
+    listed = {**manifest.members, golden.outputs: Member(hashlib.sha256(stored).hexdigest(), len(stored))}
+    text = encode_manifest(replace(manifest, members=listed, compressed={golden.outputs: whole}))
+    return b"".join(encode_container({**members, MANIFEST_NAME: text}))
 
 
 def table_bundle(bundle: Path) -> bytes:
@@ -91,72 +142,68 @@ def other_documents(data: bytes, number: int) -> bytes:
     return b"".join(encode_container(contents))
 
 
-def other_references(data: bytes, number: int) -> bytes:
-    """Returns the bundle with other values in a golden, hashes made right: some of its bytes stand elsewhere too."""
-    dice = random.Random(number)  # noqa: S311 - no secret
-    with Bundle(data, Path("m.nnd")) as bundle:
-        (golden,) = bundle.manifest.goldens
-        manifest = replace(bundle.manifest, compressed={}, goldens=(replace(golden, boundaries=""),))
-        kept = {golden.inputs, golden.outputs}
-        names = [name for name in manifest.members if name in kept or name.startswith("submodels/")]
-        members = {name: bytearray(bundle.member(name)) for name in names}
-    changed = members[dice.choice((golden.inputs, golden.outputs))]
-    for _ in range(dice.randint(1, 3)):
-        changed[dice.randrange(len(changed))] = dice.choice(changed)
-    contents, _ = sealed_bundle(manifest, {name: bytes(member) for name, member in members.items()}, {})
-    return b"".join(encode_container(contents))
+_WATCH = (
+    "-O1", "-std=gnu11", "-pthread", "-gdwarf-4", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
+    "-fno-sanitize=function", "-fsanitize-trap=undefined", "-fsanitize-coverage=edge,inline-8bit-counters",
+    "-DNND_SEPARATE",
+)  # fmt: skip
+_LEFT_OUT = ("level.c", "main.c", "platform.c", "appended.c")
+"""What the driver has in its own way, or what is of a process of its own."""
 
 
-def other_images(seed: Seed, number: int) -> bytes:
-    """Returns the bundle with some way in which images become its input; what fits the input or not."""
-    dice = random.Random(number)  # noqa: S311 - no secret
-    with Bundle(seed.container({}, seed.manifest, b""), Path("m.nnd")) as bundle:
-        sizes, channels = [dice.choice([1, 7, 8, 8, 8, 300]) for _ in range(2)], dice.choice(["L", "L", "RGB", "BGR"])
-        scale = tuple(dice.choice([-1.0, 0.5, 1e-30, 16.0]) for _ in channels)
-        layout, labels = dice.choice(["NCHW", "NHWC"]), ("a", "b", "c", "d")[: dice.randint(0, 4)]
-        how = ImageInput("image", *sizes, channels, layout, tuple(1.0 for _ in channels), scale, labels)
-        manifest = replace(bundle.manifest, compressed={}, goldens=(), image_input=how)
-        members = {name: bytes(bundle.member(name)) for name in manifest.members if name.startswith("submodels/")}
-        if manifest.constants:
-            members[manifest.constants] = bytes(bundle.member(manifest.constants))
-    manifest = replace(manifest, pace_operators="", checks=())
-    contents, _ = sealed_bundle(manifest, members, {})
-    return b"".join(encode_container(contents))
+def sanitized_program(folder: Path, changed: tuple[str, str, str] = ("", "", "")) -> Path:
+    """Returns the driver of bundle_mutants.c with the runtime under sanitizers, compiled into a folder.
 
+    ziglang instruments; gcc's libasan is the runtime. Kernels are those of every program. `changed` is a source of the
+    runtime, a text of it, and what stands in its place.
+    """
+    level, (file_name, text, instead) = level_here(), changed
+    sources = [one for one in sorted(RUNTIME.glob("*.c")) if one.name not in _LEFT_OUT]
+    sources += [one for one in sorted((RUNTIME / "command").glob("*.c")) if one.name not in _LEFT_OUT]
+    arguments = ["-target", level.zig_target, f"-mcpu={level.zig_cpu}", *_WATCH, "-I", ".", "-I", ".."]
 
-def any_mutant(seeds: Seeds, number: int) -> bytes:
-    """Returns one of each kind in turn: changed members, other plans, goldens, images, changed bytes; some are cut."""
-    dice = random.Random(number)  # noqa: S311 - no secret
-    seed = seeds.members["compiled"]
-    if number % 4 == 0:
-        data = bytearray(mutant(seeds.members, number).data)
-    elif number % 4 == 1:
-        data = bytearray(other_documents((seeds.growing, seeds.table)[number % 8 // 4], number))
-    elif number % 4 == 2:
-        data = bytearray(other_references(seeds.table, number))
-    elif number % 8 == 3:
-        data = bytearray(other_images(seed, number))
-    else:
-        data = bytearray(seed.container({}, seed.manifest, seed.signature))
-        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
-    return bytes(data[: dice.randrange(len(data))] if number % 16 == 0 else data)
+    def compiled(source: Path) -> Path:
+        made = folder / f"{source.parent.name}-{source.stem}.o"
+        if source.name == file_name:
+            assert text in source.read_text(encoding="utf-8"), f"{file_name} has no {text}"
+            other = source.read_text(encoding="utf-8").replace(text, instead)
+            source = made.with_name(file_name)
+            source.write_text(other, encoding="utf-8")
+        command = [sys.executable, "-m", "ziglang", "cc", *arguments, "-c", str(source), "-o", str(made)]
+        subprocess.run(command, cwd=build_runtime.SOURCES, check=True, capture_output=True)
+        return made
 
-
-def sanitized_program(folder: Path) -> Path | None:
-    """Returns a program that opens and runs bundles under sanitizers, None where there is no C compiler."""
-    compiler = shutil.which("clang") or shutil.which("gcc")
-    if compiler is None:
-        return None
-    kernels = build_runtime.build_levels(level_here().arch, precisions(level_here().arch)[-1])
-    runtime = sorted(build_runtime.RUNTIME.rglob("*.c"))
-    sources = [TRIALS, *(one for one in runtime if one.name not in ("level.c", "main.c"))]
-    includes = ["-I", build_runtime.RUNTIME.parent, "-I", build_runtime.SOURCES]
-    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"]
-    program = folder / "trials"
-    subprocess.run([compiler, *flags, *includes, *sources, *kernels, "-lm", "-o", program], check=True)
+    with ThreadPoolExecutor(2) as pool:
+        objects = [*pool.map(compiled, [DRIVER, *sources])]
+    kernels = build_runtime.build_levels(level.arch, precisions(level.arch)[-1])
+    program = folder / "bundle_mutants"
+    command = ["gcc", "-fsanitize=address", *objects, *kernels, "-pthread", "-lm", "-o", program]
+    subprocess.run([*map(str, command)], check=True, capture_output=True)
     return program
 
 
-def tried(program: Path, files: list[Path]) -> "subprocess.CompletedProcess[str]":
-    """Returns how the program ended: it prints "N of M", how many of the bundles ran."""
-    return subprocess.run([program, *files], capture_output=True, text=True, check=False)
+class Outcome(NamedTuple):
+    """What became of mutants, in the order in which the driver says it; `edges` are all that the runtime has."""
+
+    mutants: int
+    opened: int
+    ran: int
+    reached: int
+    edges: int
+    reached_by_seeds: int
+    corpus: int
+
+
+def run_mutants(
+    program: Path, seeds: list[Path], folder: Path, *, seed: int, count: int, seconds: float = 1e9
+) -> Outcome:
+    """Returns what became of so many mutants, or of those of some seconds; one that is found is kept in the folder.
+
+    Raises:
+        FoundError: one ended the program.
+    """
+    command = [program, "run", seed, count, seconds, folder / "finding", *seeds]
+    done = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise FoundError(f"exit {done.returncode}; replay {folder / 'finding.nnd'}")
+    return Outcome(*map(int, re.findall(r"\d+", done.stdout)))

@@ -14,7 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kernel_library import LEVELS_HERE
-from plan_mutants import FoundError, SanitizedLibrary, run_mutants, sanitizer_missing, small_plans
+from plan_mutants import SanitizedLibrary, run_mutants, small_plans
+from sanitizer import FoundError, sanitizer_missing
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ the interface.
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from nndeploy.errors import BuildRefusedError
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "native_backend"))
 
 from random_networks import Network, network_of
+from sanitizer import FoundError
 from seed_models import RANGES, seed_models
 
 DRIVER = Path(__file__).with_name("plan_mutants.c")
@@ -62,16 +62,6 @@ def _plans_of(files: Mapping[str, bytes]) -> list[tuple[bytes, bytes]]:
 
 def _input_bytes(network: Network) -> int:
     return min(sum(array.nbytes for array in inputs.values()) for inputs, _ in network.samples)
-
-
-def sanitizer_missing(folder: Path) -> str:
-    """Returns why no program can be linked with AddressSanitizer here, or ""."""
-    gcc = shutil.which("gcc")
-    if gcc is None:
-        return "no gcc here, whose libasan is AddressSanitizer's runtime"
-    (folder / "empty.c").write_text("int main(void) { return 0; }\n", encoding="utf-8")
-    tried = subprocess.run([gcc, "-fsanitize=address", "empty.c"], cwd=folder, capture_output=True, check=False)
-    return "gcc has no libasan here" if tried.returncode else ""
 
 
 class SanitizedLibrary:
@@ -118,10 +108,6 @@ class SanitizedLibrary:
         if done.returncode:
             raise RuntimeError(f"the compiler refuses {source}: {done.stderr[:2000]}")
         return made
-
-
-class FoundError(AssertionError):
-    """A mutant crashed, touched what is not its own, or did not end; how to run it again is in the message."""
 
 
 class Outcome(NamedTuple):

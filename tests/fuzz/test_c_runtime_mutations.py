@@ -23,10 +23,12 @@ from nndeploy.errors import NndeployError
 
 sys.path.append(str(Path(__file__).parent))
 
+from c_library import zig_missing
 from c_runtime import CRuntime, RuntimeRefusalError
-from c_runtime_mutants import all_seeds, any_mutant, growing_bundle, other_documents, sanitized_program, tried
+from c_runtime_mutants import growing_bundle, other_documents, run_mutants, sanitized_program, seed_files
 from forked_trials import outcomes
 from member_mutants import Seed, mutant, seeds_in
+from sanitizer import FoundError, sanitizer_missing
 
 HERE = Path(__file__).parent
 COUNT = int(os.environ.get("NNDEPLOY_FUZZ_C", "400"))
@@ -137,15 +139,33 @@ def test_plans_that_say_something_else_are_refused_or_stay_in_their_memory(libra
     assert found["refused"]
 
 
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("damaged")
+    if reason := zig_missing() or sanitizer_missing(folder):
+        pytest.skip(reason)
+    return seed_files(folder)
+
+
 @pytest.mark.slow
-def test_sanitizers_find_nothing_in_damaged_bundles(tmp_path) -> None:
-    """Of 20 times as many mutants; `make fuzz-c-runtime` opens more."""
-    program = sanitized_program(tmp_path) or pytest.skip("no C compiler")
-    seeds = all_seeds(tmp_path)
-    for block in range(20):
-        files = [tmp_path / f"{number}.nnd" for number in range(COUNT)]
-        for number, file in enumerate(files):
-            file.write_bytes(any_mutant(seeds, block * COUNT + number))
-        done = tried(program, files)
-        assert done.returncode == 0, done.stderr[:3000]
-        assert 0 < int(done.stdout.split(" of ")[0]) < COUNT
+def test_sanitizers_find_nothing_in_damaged_bundles(damaged, tmp_path) -> None:
+    """`make fuzz-c-runtime` tries more."""
+    program = sanitized_program(tmp_path)
+    found = run_mutants(program, damaged, tmp_path, seed=1, count=50 * COUNT)
+    assert found.mutants == 50 * COUNT > found.opened >= found.ran > COUNT
+    assert found.edges > found.reached > 1.2 * found.reached_by_seeds > 0
+    assert found.corpus > len(damaged)
+    assert found == run_mutants(program, damaged, tmp_path, seed=1, count=50 * COUNT), "the seed decides"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "check", "instead"), [
+    ("expand.c", "piece->size <= left;", "piece->size <= left + 64;"),
+    ("values.c", "*offset + bytes <= in->size", "1"),
+])  # fmt: skip
+def test_a_check_that_is_taken_out_is_found_missing(damaged, tmp_path, capfd, source, check, instead) -> None:
+    program = sanitized_program(tmp_path, (source, check, instead))
+    with pytest.raises(FoundError):
+        run_mutants(program, damaged, tmp_path, seed=1, count=1_000_000)
+    assert source in capfd.readouterr().err
+    assert (tmp_path / "finding.nnd").stat().st_size

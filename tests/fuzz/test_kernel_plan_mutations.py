@@ -13,7 +13,8 @@ import pytest
 from c_library import zig_missing
 from kernel_library import LEVELS_HERE
 from nndeploy_native.plan_words import table
-from plan_mutants import FoundError, SanitizedLibrary, run_mutants, sanitizer_missing, small_plans
+from plan_mutants import SanitizedLibrary, run_mutants, small_plans
+from sanitizer import FoundError, sanitizer_missing
 
 pytestmark = pytest.mark.slow
 

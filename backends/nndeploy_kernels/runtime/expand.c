@@ -68,8 +68,8 @@ int nnd_expand(const uint8_t *stored, int64_t stored_bytes, const struct nnd_sou
   if (!data) return nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)most);
   const int64_t have = nnd_inflate(stored, stored_bytes, data, most);
   const int64_t count = have < 8 ? -1 : nnd_number_at(data);
-  int64_t at = 0, next = 8 + count * NND_PIECE_BYTES;
-  int is_right = count >= 0 && count <= NND_MOST_PIECES && next <= have;
+  int is_right = count >= 0 && count <= NND_MOST_PIECES && 8 + count * NND_PIECE_BYTES <= have;
+  int64_t at = 0, next = is_right ? 8 + count * NND_PIECE_BYTES : 0;
   for (int64_t i = 0; is_right && i < count; i++) {
     struct nnd_piece piece;
     int64_t used = 0;

@@ -92,16 +92,18 @@ static int nnd_has_sha(void) {
   return __get_cpuid(1, &a, &b, &c, &d) && c >> 9 & c >> 19 & 1 && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
          b >> 29 & 1;
 }
+#else
+static int nnd_has_sha(void) { return 0; }
 #endif
 
-static void nnd_sha256_blocks(uint32_t state[8], const uint8_t *data, int64_t blocks) {
+static void nnd_sha256_blocks(struct nnd_sha256 *hash, const uint8_t *data, int64_t blocks) {
 #if defined(__x86_64__)
-  if (nnd_has_sha()) {
-    nnd_sha256_fast(state, data, blocks);
+  if (hash->is_fast) {
+    nnd_sha256_fast(hash->state, data, blocks);
     return;
   }
 #endif
-  nnd_sha256_plain(state, data, blocks);
+  nnd_sha256_plain(hash->state, data, blocks);
 }
 
 void nnd_sha256_begin(struct nnd_sha256 *hash) {
@@ -109,6 +111,7 @@ void nnd_sha256_begin(struct nnd_sha256 *hash) {
                                     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   memcpy(hash->state, first, sizeof first);
   hash->bytes = 0;
+  hash->is_fast = nnd_has_sha();
 }
 
 void nnd_sha256_add(struct nnd_sha256 *hash, const void *data, int64_t size) {
@@ -117,14 +120,14 @@ void nnd_sha256_add(struct nnd_sha256 *hash, const void *data, int64_t size) {
     const int64_t at = (int64_t)(hash->bytes % 64);
     if (!at && size >= 64) {
       const int64_t whole = size / 64 * 64;
-      nnd_sha256_blocks(hash->state, from, size / 64);
+      nnd_sha256_blocks(hash, from, size / 64);
       from += whole, size -= whole, hash->bytes += (uint64_t)whole;
       continue;
     }
     const int64_t part = size < 64 - at ? size : 64 - at;
     memcpy(hash->rest + at, from, (size_t)part);
     from += part, size -= part, hash->bytes += (uint64_t)part;
-    if (at + part == 64) nnd_sha256_blocks(hash->state, hash->rest, 1);
+    if (at + part == 64) nnd_sha256_blocks(hash, hash->rest, 1);
   }
 }
 
@@ -139,11 +142,16 @@ void nnd_sha256_text(struct nnd_sha256 *hash, char text[65]) {
 }
 
 uint32_t nnd_crc32(const void *data, int64_t size) {
+  static const uint32_t halves[16] = {/* what each value of four bits adds */
+                                      0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+                                      0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                      0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
   const uint8_t *from = data;
   uint32_t crc = ~0u;
   for (int64_t i = 0; i < size; i++) {
     crc ^= from[i];
-    for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0xedb88320u & (0u - (crc & 1)));
+    crc = crc >> 4 ^ halves[crc & 15];
+    crc = crc >> 4 ^ halves[crc & 15];
   }
   return ~crc;
 }
