@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds what runs bundles without Python: `python -m nndeploy_kernels.build_runtime [ARCHITECTURE ...]`.
+"""Builds what runs bundles without Python.
+
+    python -m nndeploy_kernels.build_runtime [--with-libcrypto] [ARCHITECTURE ...]
 
     runtime/*.c, and for each level the objects of its library under names of that level
       -> lib/runtime-ARCH/nndeploy-run        one static program (musl), with the levels for float32
       -> lib/runtime-ARCH/nndeploy-run-bf16   the same with all levels, where there are others
       -> lib/runtime-ARCH/libnndeploy.a, .so  for other programs (glibc)
+      -> lib/runtime-ARCH/nndeploy-run-libcrypto   with --with-libcrypto: all levels, and signatures by the system's
+                                                   OpenSSL, which is linked with the system's compiler
 
 The architecture wasm32 is that of browsers and Node (`nndeploy_kernels.build_web`); x86_64-windows, aarch64-macos and
 x86_64-macos are those of other systems (`nndeploy_kernels.build_systems`).
@@ -14,6 +18,8 @@ Law: as of `nndeploy_kernels.build`, the same sources give the same bytes.
 
 import hashlib
 import platform
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,6 +31,7 @@ from nndeploy_kernels.levels import GLIBC, LEVELS, WEB_ARCH, WINDOWS_ARCH, Level
 from nndeploy_kernels.symbol_names import renamed
 
 RUNTIME = SOURCES.with_name("runtime")
+_WITH_LIBCRYPTO = "--with-libcrypto"
 _LEVELS_SOURCE = "../runtime/levels.c"
 _CPU = {"x86_64": "x86_64", "aarch64": "generic"}
 
@@ -59,12 +66,38 @@ def build_libraries(arch: str) -> tuple[Path, Path]:
     return made(folder / "libnndeploy.a", "ar", [], objects), made(folder / "libnndeploy.so", "cc", flags, objects)
 
 
-def _objects(arch: str, target: str, patterns: Sequence[str], precision: str) -> list[Path]:
+def build_verifying_runner() -> Path:
+    """Returns `nndeploy-run` for this machine that checks signatures, made where it is not up to date.
+
+    Raises:
+        RuntimeError: there is no C compiler or no libcrypto of the system, or a compiler refuses a source.
+    """
+    arch = platform.machine()
+    target, folder = f"{arch}-linux-gnu.{GLIBC}", (LIBRARIES / runner(arch)).parent
+    patterns = ["*.c", "command/*.c"]
+    objects = _objects(arch, target, patterns, precisions(arch)[-1], left_out=("level.c", "ed25519_absent.c"))
+    libcrypto = [str(path) for path in sorted(RUNTIME.with_name("libcrypto").glob("*.c"))]
+    program = folder / "nndeploy-run-libcrypto"
+    flags = ["-O2", "-I", str(RUNTIME.parent), "-pthread", "-s", "-Wl,--build-id=none"]
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise RuntimeError("no C compiler: apt install gcc libssl-dev")
+    command = [compiler, *flags, *libcrypto, *map(str, objects), "-lcrypto", "-lm", "-o", str(program)]
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{compiler} fails (does libssl-dev lack?): {done.stderr.strip()[:2000]}")
+    return program
+
+
+def _objects(
+    arch: str, target: str, patterns: Sequence[str], precision: str, *, left_out: Sequence[str] = ("level.c",)
+) -> list[Path]:
     """Returns the objects of the runtime for a target, and one of the kernels of each level for fp32 or a precision.
 
     The kernels are those of the shared libraries: they ask the system for nothing of which two C libraries differ.
     """
-    sources = [path for pattern in patterns for path in sorted(RUNTIME.glob(pattern)) if path.name != "level.c"]
+    sources = [path for pattern in patterns for path in sorted(RUNTIME.glob(pattern)) if path.name not in left_out]
     names = [f"../runtime/{path.relative_to(RUNTIME).as_posix()}" for path in sources]
     arguments = ["-target", target, f"-mcpu={_CPU[arch]}", *FLAGS, "-I", ".."]
     only_floats = ("-DNND_FLOAT32_LEVELS_ALONE",) if precision == "fp32" else ()
@@ -132,9 +165,11 @@ def main(architectures: Sequence[str]) -> None:
 
     systems = {system.arch: system for system in SYSTEMS}
     known = sorted({level.arch for level in LEVELS} | {WEB_ARCH, *systems})
-    if others := sorted(set(architectures) - set(known)):
+    if others := sorted(set(architectures) - {*known, _WITH_LIBCRYPTO}):
         sys.exit(f"no architecture is called {others[0]!r}; known: {', '.join(known)}")
     wanted = set(architectures or [platform.machine()])
+    if with_libcrypto := _WITH_LIBCRYPTO in wanted:
+        wanted = wanted - {_WITH_LIBCRYPTO} or {platform.machine()}
     machines = sorted(wanted - {WEB_ARCH, *systems})
     with ThreadPoolExecutor() as pool:
         pool.map(_make_c_library, machines)
@@ -147,6 +182,8 @@ def main(architectures: Sequence[str]) -> None:
         for arch in machines:
             build_libraries(arch)
             build_runners(arch)
+        if with_libcrypto:
+            build_verifying_runner()
 
 
 def _make_c_library(arch: str) -> None:

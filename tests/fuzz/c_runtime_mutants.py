@@ -70,7 +70,7 @@ def seed_files(folder: Path) -> list[Path]:
 
 
 def lean(data: bytes, **changed: Any) -> bytes:
-    """Returns a bundle of what the C runtime looks at alone, and something else of its manifest: mutants are read soon."""
+    """Returns a bundle of what the C runtime looks at alone, with something else in its manifest."""
     with Bundle(data, Path("m.nnd")) as bundle:
         manifest, kept = bundle.manifest, ("submodels/", "goldens/")
         tolerances = {"float32": manifest.tolerances["float32"]}

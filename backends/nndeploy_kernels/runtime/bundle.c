@@ -100,9 +100,7 @@ int nnd_bundle_open(struct nnd_bundle *bundle, nnd_error *error) {
   if (!member || member->size > NND_MOST_MANIFEST)
     return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: a ZIP archive without a manifest");
   char *text = nnd_arena_take(&bundle->arena, member->size, error);
-  if (!text || !nnd_source_read(&bundle->container.source, member->offset, member->size, text, error)) return 0;
-  if (nnd_crc32(text, member->size) != member->crc32)
-    return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: manifest.json is damaged (hint: copy the bundle again)");
+  if (!text || !nnd_bundle_unlisted(bundle, member, text, error)) return 0;
   bundle->manifest_text = (struct nnd_text){text, member->size};
   bundle->manifest = nnd_json_parse(text, member->size, &bundle->arena, error);
   return bundle->manifest ? nnd_check_format(bundle->manifest, error) : 0;
@@ -212,15 +210,18 @@ uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *nam
                     : nnd_stored_member(bundle, name, size, error);
 }
 
-/* Checks a member that the manifest does not list: the manifest itself, signatures. */
-static int nnd_check_unlisted(struct nnd_bundle *bundle, const struct nnd_member *member, nnd_error *error) {
+int nnd_bundle_unlisted(const struct nnd_bundle *bundle, const struct nnd_member *member, void *target,
+                        nnd_error *error) {
+  if (!nnd_source_read(&bundle->container.source, member->offset, member->size, target, error)) return 0;
+  if (nnd_crc32(target, member->size) == member->crc32) return 1;
+  return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %s: damaged: its CRC-32 is not that of its data",
+                       member->name);
+}
+
+static int nnd_check_unlisted(const struct nnd_bundle *bundle, const struct nnd_member *member, nnd_error *error) {
   uint8_t *data = nnd_pages_or_error(member->size, error);
-  if (!data) return 0;
-  int is_right = nnd_source_read(&bundle->container.source, member->offset, member->size, data, error);
-  if (is_right && nnd_crc32(data, member->size) != member->crc32)
-    is_right =
-        nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %s is damaged (hint: copy the bundle again)", member->name);
-  nnd_pages_free(data, member->size + 1);
+  const int is_right = data && nnd_bundle_unlisted(bundle, member, data, error);
+  if (data) nnd_pages_free(data, member->size + 1);
   return is_right;
 }
 

@@ -22,6 +22,10 @@ void nnd_bundle_close(struct nnd_bundle *bundle);
  * there. */
 uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *name, int64_t *size, nnd_error *error);
 
+/* Reads a member that the manifest does not list, a signature, into memory of its size. */
+int nnd_bundle_unlisted(const struct nnd_bundle *bundle, const struct nnd_member *member, void *target,
+                        nnd_error *error);
+
 /* Checks every byte of a bundle against its hashes. */
 int nnd_bundle_check(struct nnd_bundle *bundle, nnd_error *error);
 

@@ -29,6 +29,16 @@ int nnd_fail_with(nnd_error *error, int code, const char *format, ...) {
   return 0;
 }
 
+int nnd_put_place(nnd_error *error, const char *place) {
+  if (error) {
+    char text[sizeof error->text];
+    const size_t kind = strncmp(error->text, NND_BAD_BUNDLE, sizeof NND_BAD_BUNDLE - 1) ? 0 : sizeof NND_BAD_BUNDLE - 1;
+    snprintf(text, sizeof text, "%s", error->text + kind);
+    snprintf(error->text, sizeof error->text, "%s%s: %s", kind ? NND_BAD_BUNDLE : "", place, text);
+  }
+  return 0;
+}
+
 void *nnd_arena_take(struct nnd_arena *arena, int64_t bytes, nnd_error *error) {
   const int64_t needed = (bytes + 15) / 16 * 16;
   struct nnd_block *block = arena->blocks;

@@ -15,6 +15,11 @@
 /* Writes an error; returns 0, as everything does that fails. */
 __attribute__((format(printf, 3, 4))) int nnd_fail_with(nnd_error *error, int code, const char *format, ...);
 
+#define NND_BAD_BUNDLE "bad-bundle: " /* how errors begin that say what is wrong with a bundle */
+
+/* Puts "PLACE: " before what an error says; returns 0. */
+int nnd_put_place(nnd_error *error, const char *place);
+
 /* Memory in blocks, all zero, freed together. */
 struct nnd_arena {
   struct nnd_block *blocks;

@@ -134,7 +134,7 @@ static int nnd_number_of(struct nnd_json_reader *r, struct nnd_json *value) {
 
 static int nnd_value_of(struct nnd_json_reader *r, struct nnd_json *value);
 
-static int nnd_order(const struct nnd_text *a, const struct nnd_text *b) {
+int nnd_text_order(const struct nnd_text *a, const struct nnd_text *b) {
   const int found = memcmp(a->data, b->data, (size_t)(a->size < b->size ? a->size : b->size));
   return found ? found : a->size < b->size ? -1 : a->size > b->size;
 }
@@ -142,11 +142,11 @@ static int nnd_order(const struct nnd_text *a, const struct nnd_text *b) {
 /* Checks that a key stands once; in the objects that bundles are made of keys are sorted, so the last one tells. */
 static int nnd_check_key(struct nnd_json_reader *r, const struct nnd_json *of, const struct nnd_json *last,
                          const struct nnd_text *key, int *is_sorted) {
-  *is_sorted = *is_sorted && (!last || nnd_order(&last->key, key) < 0);
+  *is_sorted = *is_sorted && (!last || nnd_text_order(&last->key, key) < 0);
   if (*is_sorted) return 1;
   if (of->count > NND_MOST_UNSORTED) return nnd_json_fail(r, "too many keys that are not sorted");
   NND_EACH(item, of) {
-    if (!nnd_order(&item->key, key)) return nnd_json_fail(r, "a key that stands twice");
+    if (!nnd_text_order(&item->key, key)) return nnd_json_fail(r, "a key that stands twice");
   }
   return 1;
 }

@@ -21,6 +21,9 @@ struct nnd_json {
   struct nnd_json *first, *next;
 };
 
+/* Returns below, at or above zero where a text is before, the same as or behind another by its bytes. */
+int nnd_text_order(const struct nnd_text *a, const struct nnd_text *b);
+
 /* Returns null and the error where the text is none. */
 const struct nnd_json *nnd_json_parse(const char *text, int64_t size, struct nnd_arena *arena, nnd_error *error);
 

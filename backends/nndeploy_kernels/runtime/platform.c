@@ -19,7 +19,8 @@ int nnd_source_open(struct nnd_source *source, const char *path, nnd_error *erro
   struct stat about;
   source->memory = NULL;
   source->file = open(path, O_RDONLY | O_CLOEXEC);
-  if (source->file < 0) return nnd_fail_with(error, NND_NO_INPUT, "%s: %s", path, strerror(errno));
+  if (source->file < 0)
+    return nnd_fail_with(error, NND_NO_INPUT, "%s: %s", path, errno == ENOENT ? "no such bundle" : strerror(errno));
   if (fstat(source->file, &about)) {
     nnd_fail_with(error, NND_IO, "%s: %s", path, strerror(errno));
   } else if (!S_ISREG(about.st_mode)) {

@@ -172,9 +172,11 @@ static int nnd_open_sessions(struct nnd_program *program, int threads, nnd_error
   return 1;
 }
 
-static int nnd_opened(struct nnd_program *program, const nnd_options *options, nnd_error *error) {
+static int nnd_opened(struct nnd_program *program, const nnd_options *options, struct nnd_condition condition,
+                      nnd_error *error) {
   const int asked = options ? options->threads : 0, threads = asked > 0 ? asked : nnd_num_processors();
   if (!nnd_bundle_open(&program->bundle, error)) return 0;
+  if (condition.is_met && !condition.is_met(&program->bundle, condition.by, error)) return 0;
   const struct nnd_json *name = nnd_json_of_kind(nnd_json_member(program->bundle.manifest, "model_name"), NND_STRING);
   program->model_name = name ? name->text.data : "";
   const struct nnd_json *values = nnd_json_member(program->bundle.manifest, "values");
@@ -188,7 +190,8 @@ static int nnd_opened(struct nnd_program *program, const nnd_options *options, n
          nnd_open_sessions(program, threads, error) && nnd_check_order(program, error) && nnd_find_keys(program, error);
 }
 
-static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options *options, nnd_error *error) {
+static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options *options,
+                                    struct nnd_condition condition, nnd_error *error) {
   nnd_program *program = calloc(1, sizeof *program);
   if (!program) {
     nnd_source_close(&source);
@@ -196,7 +199,7 @@ static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options 
     return NULL;
   }
   program->bundle.container.source = source;
-  if (nnd_opened(program, options, error)) {
+  if (nnd_opened(program, options, condition, error)) {
     nnd_source_close(&program->bundle.container.source);
     return program;
   }
@@ -204,13 +207,23 @@ static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options 
   return NULL;
 }
 
+nnd_program *nnd_open_if(const char *path, const void *bytes, int64_t size, const nnd_options *options,
+                         struct nnd_condition condition, nnd_error *error) {
+  struct nnd_source source = {-1, bytes, size};
+  nnd_error own;
+  if (!error) error = &own;
+  if (!bytes && !nnd_source_open(&source, path, error)) return NULL;
+  nnd_program *program = nnd_open_source(source, options, condition, error);
+  if (!program && path) nnd_put_place(error, path);
+  return program;
+}
+
 nnd_program *nnd_open(const char *path, const nnd_options *options, nnd_error *error) {
-  struct nnd_source source;
-  return nnd_source_open(&source, path, error) ? nnd_open_source(source, options, error) : NULL;
+  return nnd_open_if(path, NULL, 0, options, (struct nnd_condition){0}, error);
 }
 
 nnd_program *nnd_open_memory(const void *bytes, int64_t size, const nnd_options *options, nnd_error *error) {
-  return nnd_open_source((struct nnd_source){-1, bytes, size}, options, error);
+  return nnd_open_if(NULL, bytes ? bytes : "", bytes ? size : 0, options, (struct nnd_condition){0}, error);
 }
 
 void nnd_close(nnd_program *program) {

@@ -120,6 +120,15 @@ const struct nnd_end_of_program *nnd_end_named(const struct nnd_end_of_program *
 int nnd_value_known(const struct nnd_program *program, const struct nnd_text *name, int scope);
 /* Returns the same, a new one where it has none yet; -1 where there are too many. */
 int nnd_value_named(struct nnd_program *program, const struct nnd_text *name, int scope);
+/* What is asked of a bundle whose manifest was read, before anything else of it is; returns 1, or 0 and the error. */
+struct nnd_condition {
+  int (*is_met)(struct nnd_bundle *bundle, const void *by, nnd_error *error); /* null: nothing is asked */
+  const void *by;
+};
+
+/* As nnd_open, or nnd_open_memory where there are bytes. */
+nnd_program *nnd_open_if(const char *path, const void *bytes, int64_t size, const nnd_options *options,
+                         struct nnd_condition condition, nnd_error *error);
 /* Opens the submodel that the manifest describes. */
 int nnd_session_open(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *submodel,
                      int threads, nnd_error *error);

@@ -3,54 +3,11 @@
 #define NND_PLATFORM_LINUX_H
 
 #include <linux/futex.h>
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-/* As large as asked and no larger: sanitizers tell what lies behind. */
-NND_INLINE void *nnd_lines_take(size_t num_bytes) {
-  void *memory;
-  return posix_memalign(&memory, NND_LINE_BYTES, num_bytes) ? NULL : memory;
-}
-
-NND_INLINE void nnd_lines_free(void *memory) { free(memory); }
-
-NND_INLINE int nnd_has_pages(void) { return 1; }
-
-struct nnd_pages {
-  void *data, *mapped;
-  size_t num_bytes;
-};
-
-/* Whole huge pages: page faults take longer than packing. Returns 0 where there is no memory. */
-NND_INLINE int nnd_pages_take(struct nnd_pages *pages, nnd_size num_bytes) {
-  pages->num_bytes = (size_t)(num_bytes + NND_HUGE_PAGE);
-  pages->mapped =
-      mmap(NULL, pages->num_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages->mapped == MAP_FAILED) return 0;
-  const uintptr_t begin = (uintptr_t)pages->mapped, huge = (uintptr_t)NND_HUGE_PAGE;
-  pages->data = (void *)((begin + huge - 1) / huge * huge);
-  madvise(pages->data, (size_t)num_bytes, MADV_HUGEPAGE);
-  return 1;
-}
-
-NND_INLINE void nnd_pages_free(const struct nnd_pages *pages) { munmap(pages->mapped, pages->num_bytes); }
-
-NND_INLINE void nnd_pages_give_back(uintptr_t begin, uintptr_t end) {
-  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (begin + page - 1) / page * page;
-  const uintptr_t last = end / page * page;
-  if (first < last) madvise((void *)first, (size_t)(last - first), MADV_DONTNEED);
-}
-
-typedef pthread_t nnd_thread;
-
-NND_INLINE int nnd_thread_start(nnd_thread *thread, void *(*run)(void *), void *argument) {
-  return !pthread_create(thread, NULL, run, argument);
-}
-
-NND_INLINE void nnd_thread_join(nnd_thread thread) { pthread_join(thread, NULL); }
+#define NND_CLOCK CLOCK_MONOTONIC
+#define NND_ADVICE_UNUSED MADV_DONTNEED
+#include "base/platform_posix.h"
 
 NND_INLINE void nnd_word_wait(atomic_int *word, int while_it_is) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_it_is, NULL, NULL, 0);
@@ -58,20 +15,6 @@ NND_INLINE void nnd_word_wait(atomic_int *word, int while_it_is) {
 
 NND_INLINE void nnd_word_wake(atomic_int *word, int count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-}
-
-NND_INLINE int64_t nnd_now_ns(int of_thread) {
-  struct timespec now;
-  clock_gettime(of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-NND_INLINE void nnd_pause(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  __asm__ volatile("yield");
-#endif
 }
 
 #endif

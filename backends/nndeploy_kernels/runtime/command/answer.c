@@ -9,13 +9,15 @@
 #include "runtime/command/command.h"
 #include "runtime/utf8.h"
 
+#include "runtime/inside.h"
+
 static const struct {
   int code;
   const char *name;
-} nnd_codes[] = {{1, "check-failed"}, {2, "usage"},         {65, "bad-input"},     {66, "no-input"},
-                 {69, "unavailable"}, {71, "memory-limit"}, {73, "cannot-create"}, {74, "io"}};
+} nnd_codes[] = {{1, "check-failed"},  {2, "usage"},          {65, "bad-input"}, {66, "no-input"}, {69, "unavailable"},
+                 {71, "memory-limit"}, {73, "cannot-create"}, {74, "io"},        {77, "policy"}};
 
-static const char nnd_bad_bundle[] = "bad-bundle: ", nnd_hint[] = " (hint: ";
+static const char nnd_hint[] = " (hint: ";
 
 static void nnd_add(struct nnd_answer *answer, const char *text, size_t size) {
   if (answer->size + size > answer->room) {
@@ -107,14 +109,19 @@ void nnd_answer_number(struct nnd_answer *answer, const char *key, double number
   nnd_answer_word(answer, key, text);
 }
 
-void nnd_answer_error(struct nnd_answer *answer, const nnd_error *error, int is_of_item) {
-  const char *what = *error->text ? error->text : "?", *code = "bad-data";
+const char *nnd_code_name(const nnd_error *error, const char **what) {
+  *what = *error->text ? error->text : "?";
+  if (!strncmp(*what, NND_BAD_BUNDLE, sizeof NND_BAD_BUNDLE - 1))
+    return *what += sizeof NND_BAD_BUNDLE - 1, "bad-bundle";
+  if (!strncmp(*what, NND_BAD_DATA_KIND, sizeof NND_BAD_DATA_KIND - 1))
+    return *what += sizeof NND_BAD_DATA_KIND - 1, "bad-data";
   for (size_t i = 0; i < sizeof nnd_codes / sizeof *nnd_codes; i++)
-    if (nnd_codes[i].code == error->code) code = nnd_codes[i].name;
-  if (!strncmp(what, nnd_bad_bundle, sizeof nnd_bad_bundle - 1)) {
-    code = "bad-bundle";
-    what += sizeof nnd_bad_bundle - 1;
-  }
+    if (nnd_codes[i].code == error->code) return nnd_codes[i].name;
+  return "bad-data";
+}
+
+void nnd_answer_error(struct nnd_answer *answer, const nnd_error *error, int is_of_item) {
+  const char *what, *code = nnd_code_name(error, &what);
   const char *hint = what[strlen(what) - 1] == ')' ? strstr(what, nnd_hint) : NULL; /* if it was not cut */
   const size_t size = hint ? (size_t)(hint - what) : strlen(what);
   nnd_answer_open(answer, "error", '{');

@@ -27,6 +27,10 @@ void nnd_answer_number(struct nnd_answer *answer, const char *key, double number
 void nnd_answer_word(struct nnd_answer *answer, const char *key, const char *word); /* as "true" or "[]" */
 void nnd_answer_document(struct nnd_answer *answer, const char *key, const char *json, size_t size);
 
+#define NND_BAD_DATA_KIND "bad-data: " /* how errors begin that are of a file, neither of a bundle nor of an input */
+
+/* Returns the name of the code of an error, and what it says. */
+const char *nnd_code_name(const nnd_error *error, const char **what);
 /* Adds how something failed, as the field "error"; of an item among others only what and why. */
 void nnd_answer_error(struct nnd_answer *answer, const nnd_error *error, int is_of_item);
 /* Adds text as it is, to one that is no document. */

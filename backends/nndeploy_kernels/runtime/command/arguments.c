@@ -19,6 +19,7 @@ const char nnd_help[] =
     "result\n"
     "                     is out of tolerance, or there is none.\n"
     "  --rtol X, --atol X Relative and absolute tolerance for floats with --verify, instead of the bundle's own.\n"
+    "  --verify-key FILE  Refuse the bundle, before it is used, unless this public key has signed it.\n"
     "  --info             Print inputs, outputs and the level of the kernels, and run nothing.\n"
     "  --json             Print the answer as JSON on standard output.\n"
     "  --help             Show this message.\n";
@@ -68,16 +69,18 @@ int nnd_read_arguments(int count, char **words, struct nnd_arguments *said, nnd_
     const int is_input = !strcmp(word, "-i") || !strcmp(word, "--input");
     const int is_output = !strcmp(word, "-o") || !strcmp(word, "--output");
     const int is_threads = !strcmp(word, "--threads"), is_bench = !strcmp(word, "--bench");
+    const int is_key = !strcmp(word, "--verify-key");
     double *const tolerance = !strcmp(word, "--rtol") ? &said->rtol : !strcmp(word, "--atol") ? &said->atol : NULL;
     if (flag) {
       *flag = 1;
-    } else if (is_input || is_output || is_threads || is_bench || tolerance) {
+    } else if (is_input || is_output || is_threads || is_bench || is_key || tolerance) {
       char *end = "";
       if (!value) return nnd_usage(error, "a value is missing behind ", word);
       i += !behind;
       if (is_input && said->num_inputs == NND_MOST_INPUTS) return nnd_usage(error, "too many inputs", "");
       if (is_input) said->inputs[said->num_inputs++] = value;
       if (is_output) said->output = value;
+      if (is_key) said->verify_key = value;
       if (is_threads) said->threads = (int)strtol(value, &end, 10);
       if (is_bench) said->bench_seconds = strtod(value, &end);
       if (*end || (is_threads && said->threads < 1) || (is_bench && !(said->bench_seconds > 0)))

@@ -12,10 +12,11 @@
 #define NND_CHECK_FAILED 1
 #define NND_USAGE 2
 #define NND_CANNOT_CREATE 73
+#define NND_POLICY 77
 #define NND_MOST_INPUTS 256
 
 struct nnd_arguments {
-  const char *bundle, *inputs[NND_MOST_INPUTS], *output;
+  const char *bundle, *inputs[NND_MOST_INPUTS], *output, *verify_key;
   int num_inputs, threads, is_info, is_verify, is_json;
   double bench_seconds, rtol, atol; /* below 0: not said */
 };

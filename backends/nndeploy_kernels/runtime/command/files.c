@@ -20,7 +20,10 @@ static char *nnd_whole_file(const char *path, int64_t *size, nnd_error *error) {
   int64_t room = 0;
   *size = 0;
   if (expected < 0) {
-    nnd_fail(error, NND_NO_INPUT, path, file ? "a folder, not a file" : strerror(errno));
+    nnd_fail(error, NND_NO_INPUT, path,
+             file              ? "a folder, not a file"
+             : errno == ENOENT ? "no such file"
+                               : strerror(errno));
     if (file && !is_standard) fclose(file);
     return NULL;
   }

@@ -7,14 +7,21 @@
 
 #include "runtime/command/appended.h"
 #include "runtime/command/command.h"
+#include "runtime/command/signature.h"
 #include "runtime/command/system.h"
+#include "runtime/program.h"
 
-/* Opens the bundle behind the program, or the one that was named. */
+/* Opens the bundle behind the program, or the one that was named; only if it is signed, where that is asked. */
 static int nnd_open_bundle(struct nnd_work *work, const struct nnd_appended *appended, nnd_error *error) {
   const nnd_options options = {work->said->threads};
   const double began = nnd_seconds();
-  work->program = appended->bundle ? nnd_open_memory(appended->bundle, appended->size, &options, error)
-                                   : nnd_open(work->said->bundle, &options, error);
+  struct nnd_public_key key;
+  struct nnd_condition condition = {0};
+  if (work->said->verify_key) {
+    if (!nnd_key_read(work->said->verify_key, &key, error)) return 0;
+    condition = (struct nnd_condition){nnd_check_signature, &key};
+  }
+  work->program = nnd_open_if(work->path, appended->bundle, appended->size, &options, condition, error);
   work->load_seconds = nnd_seconds() - began;
   return work->program != NULL;
 }
@@ -53,6 +60,9 @@ int main(int count, char **words) {
   if (is_right) error.code = 0;
   if (said.is_json) nnd_answer_print(&work.answer, nnd_command_of(&said), &error);
   if (!error.code && (fflush(stdout) || ferror(stdout))) nnd_fail(&error, NND_IO, "standard output", "it is gone");
-  if (error.code) fprintf(stderr, "%s: error: %s\n", name, error.text);
+  if (error.code) {
+    const char *what, *code = nnd_code_name(&error, &what);
+    fprintf(stderr, "%s: error[%s]: %s\n", name, code, what);
+  }
   return error.code;
 }
