@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/bundle.h"
 
+#include "runtime/canonical.h"
 #include "runtime/expand.h"
+#include "runtime/fit.h"
+#include "runtime/form.h"
 
 #include <string.h>
 
 #define NND_MANIFEST "manifest.json"
+#define NND_SIGNATURE "signature"
+#define NND_MOST_SIGNATURE ((int64_t)4 << 20)
 #define NND_MOST_MANIFEST ((int64_t)4 << 20)
 #define NND_MOST_BASES 32
-#define NND_MAJOR 1
-#define NND_MINOR 10
 #define NND_MOST_BYTES_OF_VALUE ((int64_t)1 << 46)
 
 static const struct {
@@ -79,31 +82,92 @@ int64_t nnd_bytes_in(nnd_dtype dtype, int rank, const int64_t *shape) {
   return bytes;
 }
 
-static int nnd_check_format(const struct nnd_json *manifest, nnd_error *error) {
-  const struct nnd_json *format = nnd_json_member(manifest, "format");
-  const struct nnd_json *name = nnd_json_of_kind(nnd_json_member(format, "name"), NND_STRING);
-  int64_t major, minor;
-  if (!name || !nnd_is_text(&name->text, "nndeploy-bundle") ||
-      !nnd_json_integer(nnd_json_member(format, "major"), 0, 1 << 20, &major) ||
-      !nnd_json_integer(nnd_json_member(format, "minor"), 0, 1 << 20, &minor))
-    return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: manifest.json is not that of a bundle");
-  if (major != NND_MAJOR)
-    return nnd_fail_with(error, NND_UNAVAILABLE, "a bundle of format %d.%d; this reads %d.%d (hint: a newer runtime)",
-                         (int)major, (int)minor, NND_MAJOR, NND_MINOR);
+static uint8_t *nnd_pages_or_error(int64_t bytes, nnd_error *error) {
+  uint8_t *data = bytes < 0 || bytes >= NND_MOST_BYTES_OF_VALUE ? NULL : nnd_pages_take(bytes + 1);
+  if (!data) nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
+  return data;
+}
+
+int nnd_bundle_unlisted(const struct nnd_bundle *bundle, const struct nnd_member *member, void *target,
+                        nnd_error *error) {
+  if (!nnd_source_read(&bundle->container.source, member->offset, member->size, target, error)) return 0;
+  if (nnd_crc32(target, member->size) == member->crc32) return 1;
+  return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %s: damaged: its CRC-32 is not that of its data",
+                       member->name);
+}
+
+static int nnd_check_unlisted(const struct nnd_bundle *bundle, const struct nnd_member *member, nnd_error *error) {
+  uint8_t *data = nnd_pages_or_error(member->size, error);
+  const int is_right = data && nnd_bundle_unlisted(bundle, member, data, error);
+  if (data) nnd_pages_free(data, member->size + 1);
+  return is_right;
+}
+
+/* Checks that a container holds what its manifest lists, in the sizes listed, and beside it a signature at most. */
+static int nnd_check_lists(const struct nnd_bundle *bundle, nnd_error *error) {
+  const struct nnd_json *listed = nnd_json_member(bundle->manifest, "members");
+  const struct nnd_container *container = &bundle->container;
+  int64_t at = 0;
+  const struct nnd_json *item = listed->first;
+  for (; at < container->count || item;) {
+    const struct nnd_member *member = at < container->count ? &container->members[at] : NULL;
+    const struct nnd_text name = {member ? member->name : "", member ? (int64_t)strlen(member->name) : 0};
+    const int order = !member ? 1 : !item ? -1 : nnd_text_order(&name, &item->key);
+    if (order < 0 && !nnd_is_text(&name, NND_MANIFEST) && !nnd_is_text(&name, NND_SIGNATURE))
+      return nnd_fail_with(error, NND_BAD_DATA, NND_BAD_BUNDLE "the manifest does not list the member '%s'",
+                           member->name);
+    at += order <= 0;
+    if (order >= 0) item = item->next;
+  }
+  NND_EACH(one, listed) {
+    if (!nnd_member_named(container, &one->key))
+      return nnd_fail_with(error, NND_BAD_DATA, NND_BAD_BUNDLE "the member '%s', which the manifest lists, is missing",
+                           one->key.data);
+  }
+  NND_EACH(one, listed) {
+    const int64_t size = nnd_json_member(one, "size_bytes")->integer;
+    const int64_t found = nnd_member_named(container, &one->key)->size;
+    if (found != size)
+      return nnd_fail_with(error, NND_BAD_DATA, NND_BAD_BUNDLE "%s: %lld bytes, the manifest lists %lld", one->key.data,
+                           (long long)found, (long long)size);
+  }
   return 1;
+}
+
+/* Parses the manifest, which has one text. */
+static int nnd_read_manifest(struct nnd_bundle *bundle, nnd_error *error) {
+  const struct nnd_text *text = &bundle->manifest_text;
+  for (int64_t i = 0; i < text->size; i++)
+    if ((uint8_t)text->data[i] > 0x7f)
+      return nnd_fail_with(error, NND_BAD_DATA, "the JSON text is not ASCII at byte %lld", (long long)i);
+  bundle->manifest = nnd_json_parse(text->data, text->size, &bundle->arena, error);
+  return bundle->manifest && nnd_json_check_canonical(bundle->manifest, text, error);
+}
+
+static int nnd_check_size(const struct nnd_member *member, int64_t most, nnd_error *error) {
+  return member->size <= most ||
+         nnd_fail_with(error, NND_BAD_DATA, NND_BAD_BUNDLE "%s: %lld bytes; at most %lld are allowed", member->name,
+                       (long long)member->size, (long long)most);
 }
 
 int nnd_bundle_open(struct nnd_bundle *bundle, nnd_error *error) {
   static const struct nnd_text manifest = {NND_MANIFEST, sizeof NND_MANIFEST - 1};
+  static const struct nnd_text signature = {NND_SIGNATURE, sizeof NND_SIGNATURE - 1};
   if (!nnd_container_read(&bundle->container, &bundle->arena, error)) return 0;
   const struct nnd_member *member = nnd_member_named(&bundle->container, &manifest);
-  if (!member || member->size > NND_MOST_MANIFEST)
-    return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: a ZIP archive without a manifest");
+  if (!member)
+    return nnd_fail_with(error, NND_BAD_DATA,
+                         NND_BAD_BUNDLE "a ZIP archive, but not a bundle: it has no " NND_MANIFEST);
+  if (!nnd_check_size(member, NND_MOST_MANIFEST, error)) return 0;
   char *text = nnd_arena_take(&bundle->arena, member->size, error);
   if (!text || !nnd_bundle_unlisted(bundle, member, text, error)) return 0;
   bundle->manifest_text = (struct nnd_text){text, member->size};
-  bundle->manifest = nnd_json_parse(text, member->size, &bundle->arena, error);
-  return bundle->manifest ? nnd_check_format(bundle->manifest, error) : 0;
+  if (!nnd_read_manifest(bundle, error)) return nnd_put_place(error, NND_BAD_BUNDLE NND_MANIFEST);
+  if (!nnd_check_form(bundle->manifest, error) || !nnd_check_fit(bundle->manifest, error) ||
+      !nnd_check_lists(bundle, error))
+    return 0;
+  member = nnd_member_named(&bundle->container, &signature);
+  return !member || (nnd_check_size(member, NND_MOST_SIGNATURE, error) && nnd_check_unlisted(bundle, member, error));
 }
 
 void nnd_bundle_close(struct nnd_bundle *bundle) {
@@ -138,14 +202,10 @@ static int nnd_check_hash(const struct nnd_json *listed, struct nnd_sha256 *hash
   const struct nnd_json *wanted = nnd_json_of_kind(nnd_json_member(listed, "sha256"), NND_STRING);
   if (wanted && nnd_is_text(&wanted->text, found)) return 1;
   return nnd_fail_with(error, NND_BAD_DATA,
-                       "bad-bundle: %.*s is damaged: its SHA-256 is another (hint: copy the bundle again)",
-                       (int)name->size, name->data);
-}
-
-static uint8_t *nnd_pages_or_error(int64_t bytes, nnd_error *error) {
-  uint8_t *data = bytes < 0 || bytes >= NND_MOST_BYTES_OF_VALUE ? NULL : nnd_pages_take(bytes + 1);
-  if (!data) nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
-  return data;
+                       NND_BAD_BUNDLE
+                       "%s: damaged: its SHA-256 is %.12s..., the manifest lists %.12s... (hint: copy "
+                       "the bundle again, or compile again)",
+                       name->data, found, wanted ? wanted->text.data : "");
 }
 
 static uint8_t *nnd_stored_member(struct nnd_bundle *bundle, const struct nnd_text *name, int64_t *size,
@@ -208,21 +268,6 @@ uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *nam
   const struct nnd_json *compressed = nnd_listed(nnd_json_member(bundle->manifest, "compressed"), name);
   return compressed ? nnd_expanded_member(bundle, name, compressed, size, error)
                     : nnd_stored_member(bundle, name, size, error);
-}
-
-int nnd_bundle_unlisted(const struct nnd_bundle *bundle, const struct nnd_member *member, void *target,
-                        nnd_error *error) {
-  if (!nnd_source_read(&bundle->container.source, member->offset, member->size, target, error)) return 0;
-  if (nnd_crc32(target, member->size) == member->crc32) return 1;
-  return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %s: damaged: its CRC-32 is not that of its data",
-                       member->name);
-}
-
-static int nnd_check_unlisted(const struct nnd_bundle *bundle, const struct nnd_member *member, nnd_error *error) {
-  uint8_t *data = nnd_pages_or_error(member->size, error);
-  const int is_right = data && nnd_bundle_unlisted(bundle, member, data, error);
-  if (data) nnd_pages_free(data, member->size + 1);
-  return is_right;
 }
 
 int nnd_bundle_check(struct nnd_bundle *bundle, nnd_error *error) {

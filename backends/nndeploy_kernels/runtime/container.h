@@ -20,6 +20,8 @@ struct nnd_container {
   int64_t count;
 };
 
+/* Returns why a member cannot be called so, null where it can. */
+const char *nnd_name_fault(const struct nnd_text *name);
 int nnd_container_read(struct nnd_container *container, struct nnd_arena *arena, nnd_error *error);
 /* Returns null where there is none. */
 const struct nnd_member *nnd_member_named(const struct nnd_container *container, const struct nnd_text *name);

@@ -31,9 +31,8 @@ static int nnd_read_type(const struct nnd_text *element, const struct nnd_json *
   return nnd_sizes_of(sizes, &type->rank, type->shape, NULL);
 }
 
-int nnd_bad_plan(const struct nnd_session *session, const char *why, nnd_error *error) {
-  return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: submodel %.*s: a malformed plan.json: %s",
-                       (int)session->id.size, session->id.data, why);
+int nnd_bad_plan(const char *why, nnd_error *error) {
+  return nnd_fail_with(error, NND_BAD_DATA, NND_BAD_BUNDLE "a malformed plan.json: %s", why);
 }
 /* Returns whether a border is what the manifest says of its value; a size that has a name there may be any here. */
 static int nnd_is_as_said(const struct nnd_program *program, const struct nnd_text *name, const struct nnd_type *type) {
@@ -77,7 +76,7 @@ static int nnd_open_scope(struct nnd_session *session, struct nnd_program *progr
 /* Reads the borders of one side, each [name, element, sizes]: of the session, whose values are the chain's, or a plan. */
 static int nnd_read_borders(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
                             int is_of_session, struct nnd_border **borders, int *count, nnd_error *error) {
-  if (!nnd_json_of_kind(list, NND_ARRAY)) return nnd_bad_plan(session, "it has no inputs or outputs", error);
+  if (!nnd_json_of_kind(list, NND_ARRAY)) return nnd_bad_plan("it has no inputs or outputs", error);
   *borders = nnd_arena_take(&program->bundle.arena, list->count * (int64_t)sizeof **borders, error);
   if (!*borders) return 0;
   *count = 0;
@@ -86,20 +85,20 @@ static int nnd_read_borders(struct nnd_session *session, struct nnd_program *pro
     const struct nnd_json *name = nnd_json_of_kind(item, NND_ARRAY) ? nnd_json_of_kind(item->first, NND_STRING) : NULL;
     const struct nnd_json *element = name ? nnd_json_of_kind(name->next, NND_STRING) : NULL;
     if (!element || !nnd_read_type(&element->text, element->next, is_of_session, &border->type) || element->next->next)
-      return nnd_bad_plan(session, "an input or output", error);
+      return nnd_bad_plan("an input or output", error);
     if (is_of_session && !nnd_is_as_said(program, &name->text, &border->type))
-      return nnd_bad_plan(session, "an input or output is another than the manifest says", error);
+      return nnd_bad_plan("an input or output is another than the manifest says", error);
     border->value =
         is_of_session ? nnd_value_named(program, &name->text, 0) : nnd_value_of(session, program, &name->text);
-    if (border->value < 0) return nnd_bad_plan(session, "too many values", error);
+    if (border->value < 0) return nnd_bad_plan("too many values", error);
     ++*count;
   }
   return 1;
 }
 
-static int nnd_read_symbols(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
-                            struct nnd_plan *plan, nnd_error *error) {
-  if (!nnd_json_of_kind(list, NND_ARRAY)) return nnd_bad_plan(session, "it has no symbols", error);
+static int nnd_read_symbols(struct nnd_program *program, const struct nnd_json *list, struct nnd_plan *plan,
+                            nnd_error *error) {
+  if (!nnd_json_of_kind(list, NND_ARRAY)) return nnd_bad_plan("it has no symbols", error);
   plan->symbols = nnd_arena_take(&program->bundle.arena, list->count * (int64_t)sizeof *plan->symbols, error);
   if (!plan->symbols) return 0;
   NND_EACH(item, list) {
@@ -112,14 +111,14 @@ static int nnd_read_symbols(struct nnd_session *session, struct nnd_program *pro
         !nnd_json_integer(nnd_json_member(item, "factor"), 1, NND_FAR, &one->factor) ||
         !nnd_json_integer(nnd_json_member(item, "low"), -NND_FAR, NND_FAR, &one->low) ||
         !nnd_json_integer(nnd_json_member(item, "high"), one->low, NND_FAR, &one->high))
-      return nnd_bad_plan(session, "a symbol", error);
+      return nnd_bad_plan("a symbol", error);
   }
   return 1;
 }
 
 /* Reads outputs that grow; whether there is the symbol that one names is known when the symbols are. */
-static int nnd_read_grown(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
-                          struct nnd_plan *plan, nnd_error *error) {
+static int nnd_read_grown(struct nnd_program *program, const struct nnd_json *list, struct nnd_plan *plan,
+                          nnd_error *error) {
   const int64_t count = list ? list->count : 0;
   plan->grown = nnd_arena_take(&program->bundle.arena, count * (int64_t)sizeof *plan->grown, error);
   if (!plan->grown) return 0;
@@ -134,21 +133,21 @@ static int nnd_read_grown(struct nnd_session *session, struct nnd_program *progr
         !nnd_json_integer(nnd_json_member(item, "added"), 0, 1 << 20, &one->added) ||
         (symbol && symbol->kind != NND_NULL && !nnd_json_integer(symbol, 0, 1 << 20, &one->symbol)) ||
         (one->is_total && one->symbol < 0))
-      return nnd_bad_plan(session, "an output that grows", error);
+      return nnd_bad_plan("an output that grows", error);
     const struct nnd_type *output = &plan->outputs[one->output].type, *input = &plan->inputs[one->input].type;
     int is_right = output->rank == input->rank && output->dtype == input->dtype && output->shape[one->axis] < 0;
     for (int i = 0; i < plan->num_grown - 1; i++)
       is_right = is_right && plan->grown[i].output != one->output && plan->grown[i].input != one->input;
-    if (!is_right) return nnd_bad_plan(session, "an output that does not grow from its input", error);
+    if (!is_right) return nnd_bad_plan("an output that does not grow from its input", error);
   }
   return 1;
 }
 
-static int nnd_check_grown(struct nnd_session *session, const struct nnd_plan *plan, nnd_error *error) {
+static int nnd_check_grown(const struct nnd_plan *plan, nnd_error *error) {
   for (int i = 0; i < plan->num_grown; i++)
     if (plan->grown[i].symbol >= plan->num_symbols ||
         (plan->grown[i].symbol >= 0 && plan->symbols[plan->grown[i].symbol].number >= plan->num_inputs))
-      return nnd_bad_plan(session, "an output that grows by its own room", error);
+      return nnd_bad_plan("an output that grows by its own room", error);
   return 1;
 }
 
@@ -161,9 +160,8 @@ static int nnd_read_plan_document(struct nnd_session *session, struct nnd_progra
                           error) &&
          nnd_read_borders(session, program, nnd_json_member(document, "outputs"), 0, &plan->outputs, &plan->num_outputs,
                           error) &&
-         nnd_read_grown(session, program, nnd_json_member(document, "grown"), plan, error) &&
-         nnd_read_symbols(session, program, nnd_json_member(document, "symbols"), plan, error) &&
-         nnd_check_grown(session, plan, error);
+         nnd_read_grown(program, nnd_json_member(document, "grown"), plan, error) &&
+         nnd_read_symbols(program, nnd_json_member(document, "symbols"), plan, error) && nnd_check_grown(plan, error);
 }
 
 /* Reads names of values; returns their numbers, null and the error. */
@@ -179,7 +177,7 @@ static int *nnd_read_names(struct nnd_session *session, struct nnd_program *prog
     if (!numbers) break;
     numbers[(*count)++] = value;
   }
-  if (!numbers) nnd_bad_plan(session, "names of values", error);
+  if (!numbers) nnd_bad_plan("names of values", error);
   return numbers;
 }
 
@@ -195,9 +193,9 @@ static int nnd_read_empty(struct nnd_session *session, struct nnd_program *progr
   if (!element || !nnd_element_named(&element->text, &part->type.dtype) ||
       !nnd_sizes_of(element->next, &part->type.rank, part->type.shape, NULL) ||
       nnd_bytes_in(part->type.dtype, part->type.rank, part->type.shape) != 0)
-    return nnd_bad_plan(session, "a value without elements", error);
+    return nnd_bad_plan("a value without elements", error);
   part->number = nnd_value_of(session, program, &name->text);
-  return part->number >= 0 ? 1 : nnd_bad_plan(session, "too many values", error);
+  return part->number >= 0 ? 1 : nnd_bad_plan("too many values", error);
 }
 
 static int nnd_read_choice(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *from,
@@ -206,16 +204,16 @@ static int nnd_read_choice(struct nnd_session *session, struct nnd_program *prog
   int count;
   part->kind = NND_CHOOSE;
   part->number = by ? nnd_value_of(session, program, &by->text) : -1;
-  if (part->number < 0) return nnd_bad_plan(session, "a choice", error);
+  if (part->number < 0) return nnd_bad_plan("a choice", error);
   part->outputs = nnd_read_names(session, program, nnd_json_member(from, "outputs"), &count, error);
   if (!part->outputs) return 0;
   for (int i = 0; i < 2; i++) {
     struct nnd_course *of = &part->of[i];
-    if (!nnd_open_scope(session, program)) return nnd_bad_plan(session, "too many choices inside of each other", error);
+    if (!nnd_open_scope(session, program)) return nnd_bad_plan("too many choices inside of each other", error);
     if (!nnd_read_course(session, program, nnd_json_member(from, i ? "else" : "then"), depth - 1, of, error)) return 0;
     session->num_scopes--; /* what a branch makes is seen by nobody else */
     const int is_refused = of->num_parts == 1 && of->parts[0].kind == NND_REFUSE && !of->num_results;
-    if (of->num_results != count && !is_refused) return nnd_bad_plan(session, "branches that give other values", error);
+    if (of->num_results != count && !is_refused) return nnd_bad_plan("branches that give other values", error);
   }
   return 1;
 }
@@ -239,7 +237,7 @@ static int nnd_read_part(struct nnd_session *session, struct nnd_program *progra
   int64_t number;
   if (nnd_json_integer(from, 0, session->num_plans - 1, &number)) {
     part->kind = NND_RUN_PLAN, part->number = (int)number;
-    if (session->plans[number].inputs) return nnd_bad_plan(session, "a plan that stands twice", error);
+    if (session->plans[number].inputs) return nnd_bad_plan("a plan that stands twice", error);
     return nnd_read_plan_document(session, program, session->documents[number], &session->plans[number], error);
   }
   if (empty) return nnd_read_empty(session, program, empty, part, error);
@@ -253,7 +251,7 @@ static int nnd_read_part(struct nnd_session *session, struct nnd_program *progra
 static int nnd_read_course(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *from,
                            int depth, struct nnd_course *course, nnd_error *error) {
   const struct nnd_json *parts = nnd_json_of_kind(nnd_json_member(from, "parts"), NND_ARRAY);
-  if (!parts || depth < 0) return nnd_bad_plan(session, "a course", error);
+  if (!parts || depth < 0) return nnd_bad_plan("a course", error);
   course->parts = nnd_arena_take(&program->bundle.arena, parts->count * (int64_t)sizeof *course->parts, error);
   if (!course->parts) return 0;
   NND_EACH(item, parts) {
@@ -275,7 +273,7 @@ int nnd_document_read(struct nnd_session *session, struct nnd_program *program, 
                       nnd_error *error) {
   const struct nnd_json *document =
       size > NND_MOST_PLAN ? NULL : nnd_json_parse((const char *)text, size, &program->bundle.arena, error);
-  if (!document) return nnd_bad_plan(session, "no JSON", error);
+  if (!document) return nnd_bad_plan("no JSON", error);
   const struct nnd_json *list = nnd_json_member(document, "plans");
   session->num_plans = nnd_json_of_kind(list, NND_ARRAY) ? (int)(list->count < 4096 ? list->count : 4096) : 1;
   session->plans = nnd_arena_take(&program->bundle.arena, session->num_plans * (int64_t)sizeof *session->plans, error);
@@ -300,6 +298,6 @@ int nnd_document_read(struct nnd_session *session, struct nnd_program *program, 
                        error))
     return 0;
   for (int i = 0; i < session->num_plans; i++)
-    if (!session->plans[i].inputs) return nnd_bad_plan(session, "a plan that stands nowhere", error);
+    if (!session->plans[i].inputs) return nnd_bad_plan("a plan that stands nowhere", error);
   return 1;
 }

@@ -136,6 +136,6 @@ void nnd_session_close(struct nnd_session *session);
 /* Reads the text of its plan.json. */
 int nnd_document_read(struct nnd_session *session, struct nnd_program *program, const uint8_t *text, int64_t size,
                       nnd_error *error);
-int nnd_bad_plan(const struct nnd_session *session, const char *why, nnd_error *error); /* returns 0 */
+int nnd_bad_plan(const char *why, nnd_error *error); /* returns 0 */
 
 #endif

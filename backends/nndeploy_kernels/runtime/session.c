@@ -45,7 +45,7 @@ static int nnd_find_kernels(struct nnd_session *session, const struct nnd_json *
   const char *least;
   int64_t format;
   if (!nnd_json_integer(nnd_json_member(metadata, "format"), 0, 1 << 20, &format))
-    return nnd_bad_plan(session, "it has no format", error);
+    return nnd_bad_plan("it has no format", error);
   if (format < NND_FORMAT_OF_FIXED || format > NND_FORMAT_OF_DOUBLES)
     return nnd_fail_with(error, NND_UNAVAILABLE, "submodel %.*s: a plan of format %d; this runs %d to %d",
                          (int)session->id.size, session->id.data, (int)format, NND_FORMAT_OF_FIXED,
@@ -70,12 +70,12 @@ static int nnd_open_plan(struct nnd_session *session, struct nnd_program *progra
   nnd_pages_free(data, size + 1);
   if (!plan->model) {
     const int is_newer = !strncmp(message, "another library", 15);
-    return nnd_fail_with(error, is_newer ? NND_UNAVAILABLE : NND_BAD_DATA, "%ssubmodel %.*s: %s: %s",
-                         is_newer ? "" : "bad-bundle: ", (int)session->id.size, session->id.data, file, message);
+    return nnd_fail_with(error, is_newer ? NND_UNAVAILABLE : NND_BAD_DATA, "%s%s: %s", is_newer ? "" : NND_BAD_BUNDLE,
+                         file, message);
   }
   if (session->kernels->num_inputs(plan->model) != plan->num_inputs + (plan->num_grown > 0) ||
       session->kernels->num_outputs(plan->model) != plan->num_outputs + plan->tells_moved)
-    return nnd_bad_plan(session, "it is of another build than its plans", error);
+    return nnd_bad_plan("it is of another build than its plans", error);
   return 1;
 }
 

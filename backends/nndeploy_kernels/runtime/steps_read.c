@@ -17,8 +17,7 @@ static const struct {
 #define NND_NUM_OPERATORS ((int)(sizeof nnd_operators / sizeof *nnd_operators))
 
 /* Reads a list of texts, int64, or float32 with a point or an exponent; all are of one type. */
-static int nnd_read_items(const struct nnd_session *session, const struct nnd_json *list, nnd_dtype dtype, void *to,
-                          nnd_error *error) {
+static int nnd_read_items(const struct nnd_json *list, nnd_dtype dtype, void *to, nnd_error *error) {
   int64_t at = 0;
   NND_EACH(item, list) {
     int64_t integer = 0;
@@ -27,7 +26,7 @@ static int nnd_read_items(const struct nnd_session *session, const struct nnd_js
                          : dtype == NND_FLOAT32 ? item->kind == NND_REAL && nnd_json_number(item, &real)
                          : dtype == NND_INT32   ? nnd_json_integer(item, INT32_MIN, INT32_MAX, &integer)
                                                 : nnd_json_integer(item, INT64_MIN, INT64_MAX, &integer);
-    if (!is_right) return nnd_bad_plan(session, "an item of a step is of another type", error);
+    if (!is_right) return nnd_bad_plan("an item of a step is of another type", error);
     if (dtype == NND_TEXT) ((const char **)to)[at] = item->text.data;
     if (dtype == NND_FLOAT32) ((float *)to)[at] = (float)real;
     if (dtype == NND_INT32) ((int32_t *)to)[at] = (int32_t)integer;
@@ -38,28 +37,28 @@ static int nnd_read_items(const struct nnd_session *session, const struct nnd_js
 }
 
 /* Reads a list, and room for `more` items behind it. */
-static void *nnd_read_list(const struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
-                           nnd_dtype dtype, int64_t more, nnd_error *error) {
+static void *nnd_read_list(struct nnd_program *program, const struct nnd_json *list, nnd_dtype dtype, int64_t more,
+                           nnd_error *error) {
   if (!nnd_json_of_kind(list, NND_ARRAY)) {
-    nnd_bad_plan(session, "a step without a list", error);
+    nnd_bad_plan("a step without a list", error);
     return NULL;
   }
   void *items = nnd_arena_take(&program->bundle.arena, (list->count + more) * nnd_bytes_of(dtype), error);
-  return items && nnd_read_items(session, list, dtype, items, error) ? items : NULL;
+  return items && nnd_read_items(list, dtype, items, error) ? items : NULL;
 }
 
 /* Reads whole numbers. */
-static int nnd_read_numbers(const struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
-                            struct nnd_step *step, nnd_error *error) {
-  step->numbers = nnd_read_list(session, program, list, NND_INT64, 0, error);
+static int nnd_read_numbers(struct nnd_program *program, const struct nnd_json *list, struct nnd_step *step,
+                            nnd_error *error) {
+  step->numbers = nnd_read_list(program, list, NND_INT64, 0, error);
   step->num_numbers = step->numbers ? list->count : 0;
   return step->numbers != NULL;
 }
 
 /* Reads the table of a step as a tensor of one axis. */
-static int nnd_read_table(const struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
-                          nnd_dtype dtype, struct nnd_step *step, nnd_error *error) {
-  const void *items = nnd_read_list(session, program, list, dtype, 0, error);
+static int nnd_read_table(struct nnd_program *program, const struct nnd_json *list, nnd_dtype dtype,
+                          struct nnd_step *step, nnd_error *error) {
+  const void *items = nnd_read_list(program, list, dtype, 0, error);
   if (!items) return 0;
   step->shape[0] = list->count;
   step->table = (nnd_tensor){dtype, 1, step->shape, items};
@@ -71,9 +70,9 @@ int nnd_order_of_keys(const void *a, const void *b) {
   return one->text ? strcmp(one->text, other->text) : (one->number > other->number) - (one->number < other->number);
 }
 
-static int nnd_read_keys(const struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
-                         struct nnd_step *step, nnd_error *error) {
-  const void *items = nnd_read_list(session, program, list, step->key_dtype, 0, error);
+static int nnd_read_keys(struct nnd_program *program, const struct nnd_json *list, struct nnd_step *step,
+                         nnd_error *error) {
+  const void *items = nnd_read_list(program, list, step->key_dtype, 0, error);
   step->keys = items ? nnd_arena_take(&program->bundle.arena, list->count * (int64_t)sizeof *step->keys, error) : NULL;
   if (!step->keys) return 0;
   step->num_keys = list->count;
@@ -86,8 +85,7 @@ static int nnd_read_keys(const struct nnd_session *session, struct nnd_program *
   }
   if (step->num_keys) qsort(step->keys, (size_t)step->num_keys, sizeof *step->keys, nnd_order_of_keys);
   for (int64_t i = 1; i < step->num_keys; i++)
-    if (!nnd_order_of_keys(&step->keys[i - 1], &step->keys[i]))
-      return nnd_bad_plan(session, "a key stands twice", error);
+    if (!nnd_order_of_keys(&step->keys[i - 1], &step->keys[i])) return nnd_bad_plan("a key stands twice", error);
   return 1;
 }
 
@@ -111,47 +109,46 @@ static int nnd_read_look_up(const struct nnd_session *session, struct nnd_progra
   nnd_dtype dtype;
   if (!keys || !values || !other || other->count > 1 || keys->count != values->count ||
       !nnd_dtype_of_element(nnd_json_member(with, "element"), &dtype))
-    return nnd_bad_plan(session, "a table", error);
+    return nnd_bad_plan("a table", error);
   if (keys->first && keys->first->kind == NND_REAL)
     return nnd_fail_with(error, NND_UNAVAILABLE, "submodel %.*s: a table with real numbers as keys needs Python",
                          (int)session->id.size, session->id.data);
   step->key_dtype = keys->first && keys->first->kind == NND_INTEGER ? NND_INT64 : NND_TEXT;
-  char *items = nnd_read_list(session, program, values, dtype, 1, error);
+  char *items = nnd_read_list(program, values, dtype, 1, error);
   if (!items) return 0;
   step->has_default = other->count == 1;
   step->shape[0] = values->count + step->has_default;
   step->table = (nnd_tensor){dtype, 1, step->shape, items};
-  return nnd_read_items(session, other, dtype, items + values->count * nnd_bytes_of(dtype), error) &&
-         nnd_read_keys(session, program, keys, step, error);
+  return nnd_read_items(other, dtype, items + values->count * nnd_bytes_of(dtype), error) &&
+         nnd_read_keys(program, keys, step, error);
 }
 
-static int nnd_read_shape(const struct nnd_session *session, const struct nnd_json *list, struct nnd_step *step,
-                          nnd_error *error) {
-  if (!nnd_sizes_of(list, &step->rank, step->shape, NULL)) return nnd_bad_plan(session, "a shape of a step", error);
+static int nnd_read_shape(const struct nnd_json *list, struct nnd_step *step, nnd_error *error) {
+  if (!nnd_sizes_of(list, &step->rank, step->shape, NULL)) return nnd_bad_plan("a shape of a step", error);
   for (int i = 0; i < step->rank; i++)
-    if (step->shape[i] < 0) return nnd_bad_plan(session, "a shape of a step", error);
+    if (step->shape[i] < 0) return nnd_bad_plan("a shape of a step", error);
   return 1;
 }
 
 /* Texts in a shape that others are compared with. */
-static int nnd_read_compared(const struct nnd_session *session, struct nnd_program *program,
-                             const struct nnd_json *with, struct nnd_step *step, nnd_error *error) {
+static int nnd_read_compared(struct nnd_program *program, const struct nnd_json *with, struct nnd_step *step,
+                             nnd_error *error) {
   const struct nnd_json *texts = nnd_json_member(with, "texts");
-  const void *items = nnd_read_list(session, program, texts, NND_TEXT, 0, error);
-  if (!items || !nnd_read_shape(session, nnd_json_member(with, "shape"), step, error)) return 0;
+  const void *items = nnd_read_list(program, texts, NND_TEXT, 0, error);
+  if (!items || !nnd_read_shape(nnd_json_member(with, "shape"), step, error)) return 0;
   if (nnd_bytes_in(NND_TEXT, step->rank, step->shape) != texts->count * nnd_bytes_of(NND_TEXT))
-    return nnd_bad_plan(session, "texts that do not fill their shape", error);
+    return nnd_bad_plan("texts that do not fill their shape", error);
   step->table = (nnd_tensor){NND_TEXT, step->rank, step->shape, items};
   return 1;
 }
 
-static int nnd_read_taken(const struct nnd_session *session, struct nnd_program *program, const struct nnd_json *with,
-                          struct nnd_step *step, nnd_error *error) {
-  if (!nnd_read_numbers(session, program, nnd_json_member(with, "places"), step, error) ||
-      !nnd_read_shape(session, nnd_json_member(with, "shape"), step, error))
+static int nnd_read_taken(struct nnd_program *program, const struct nnd_json *with, struct nnd_step *step,
+                          nnd_error *error) {
+  if (!nnd_read_numbers(program, nnd_json_member(with, "places"), step, error) ||
+      !nnd_read_shape(nnd_json_member(with, "shape"), step, error))
     return 0;
   if (nnd_bytes_in(NND_BOOL, step->rank, step->shape) != step->num_numbers)
-    return nnd_bad_plan(session, "places that do not fill their shape", error);
+    return nnd_bad_plan("places that do not fill their shape", error);
   return 1;
 }
 
@@ -159,21 +156,20 @@ static int nnd_read_attributes(const struct nnd_session *session, struct nnd_pro
                                const struct nnd_json *with, struct nnd_step *step, nnd_error *error) {
   const struct nnd_json *axis = nnd_json_member(with, "axis"), *keys = nnd_json_member(with, "keys");
   if (axis && !nnd_json_integer(axis, 0, NND_MAX_RANK - 1, &step->axis))
-    return nnd_bad_plan(session, "an axis of a step", error);
+    return nnd_bad_plan("an axis of a step", error);
   switch (step->kind) {
     case NND_LOOK_UP: return nnd_read_look_up(session, program, with, step, error);
-    case NND_GATHER_TEXTS:
-      return nnd_read_table(session, program, nnd_json_member(with, "texts"), NND_TEXT, step, error);
+    case NND_GATHER_TEXTS: return nnd_read_table(program, nnd_json_member(with, "texts"), NND_TEXT, step, error);
     case NND_ZIP_MAP: {
       const int is_text = keys && keys->first && keys->first->kind == NND_STRING;
-      return nnd_read_table(session, program, keys, is_text ? NND_TEXT : NND_INT64, step, error);
+      return nnd_read_table(program, keys, is_text ? NND_TEXT : NND_INT64, step, error);
     }
     case NND_RESHAPE_TEXTS:
-      return nnd_read_numbers(session, program, nnd_json_member(with, "shape"), step, error) &&
-             (step->num_numbers <= NND_MAX_RANK || nnd_bad_plan(session, "too many axes", error));
-    case NND_TRANSPOSE_TEXTS: return nnd_read_numbers(session, program, nnd_json_member(with, "order"), step, error);
-    case NND_TAKE_TEXTS: return nnd_read_taken(session, program, with, step, error);
-    case NND_EQUAL_TEXTS: return nnd_read_compared(session, program, with, step, error);
+      return nnd_read_numbers(program, nnd_json_member(with, "shape"), step, error) &&
+             (step->num_numbers <= NND_MAX_RANK || nnd_bad_plan("too many axes", error));
+    case NND_TRANSPOSE_TEXTS: return nnd_read_numbers(program, nnd_json_member(with, "order"), step, error);
+    case NND_TAKE_TEXTS: return nnd_read_taken(program, with, step, error);
+    case NND_EQUAL_TEXTS: return nnd_read_compared(program, with, step, error);
     case NND_BYTES_OF_TEXTS: {
       const struct nnd_json *change = nnd_json_of_kind(nnd_json_member(with, "case"), NND_STRING);
       step->changes_case = !change || !nnd_is_text(&change->text, "NONE");
@@ -196,6 +192,6 @@ int nnd_step_read(const struct nnd_session *session, struct nnd_program *program
   const int wanted = nnd_operators[kind].num_inputs;
   if (step->num_inputs < 1 || (wanted >= 0 && step->num_inputs != wanted) ||
       step->num_outputs != nnd_operators[kind].num_outputs)
-    return nnd_bad_plan(session, "a step with other inputs or outputs", error);
+    return nnd_bad_plan("a step with other inputs or outputs", error);
   return nnd_read_attributes(session, program, nnd_json_member(from, "with"), step, error);
 }

@@ -17,7 +17,6 @@
 #include "runtime/command/system.h"
 
 #define NND_MOST_PEM (16 << 10)
-#define NND_MOST_SIGNATURE ((int64_t)4 << 20)
 #define NND_MOST_LINES 2
 #define NND_MOST_SIGNERS 64
 #define NND_PAYLOAD_TYPE "application/vnd.in-toto+json"
@@ -403,9 +402,6 @@ int nnd_check_signature(struct nnd_bundle *bundle, const void *key, nnd_error *e
                          "not trusted with %s: it is not signed (hint: sign it: nndeploy sign BUNDLE --key KEY.key "
                          "--release RELEASE)",
                          nnd_scope_of(bundle->manifest));
-  if (member->size > NND_MOST_SIGNATURE)
-    return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: signature: %lld bytes; at most %lld are allowed",
-                         (long long)member->size, (long long)NND_MOST_SIGNATURE);
   char *text = nnd_arena_take(&bundle->arena, member->size, error);
   if (!text || !nnd_bundle_unlisted(bundle, member, text, error)) return 0;
   const int count = nnd_read_envelopes(text, member->size, &bundle->arena, envelopes, error);
