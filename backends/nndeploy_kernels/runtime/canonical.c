@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/canonical.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,12 +87,12 @@ static double nnd_from_digits(const char *digits, int64_t power) {
 static void nnd_write_real(struct nnd_writing *to, const struct nnd_text *text) {
   char digits[800], shortest[40] = "";
   int64_t power;
-  if (!nnd_digits_of(text, digits, sizeof digits, &power)) return nnd_write_word(to, "?"); /* no canonical text */
-  const double value = nnd_from_digits(digits, power);
+  const double value = nnd_digits_of(text, digits, sizeof digits, &power) ? nnd_from_digits(digits, power) : HUGE_VAL;
+  if (isinf(value)) return nnd_write_word(to, "?"); /* no text of any number */
   if (*text->data == '-') nnd_write(to, "-", 1);
   if (value == 0) return nnd_write_word(to, "0.0");
   int exponent = 0, count = 0;
-  for (int wanted = 15; wanted <= NND_MOST_DIGITS; wanted++) {
+  for (int wanted = 1; wanted <= NND_MOST_DIGITS; wanted++) {
     char written[48];
     snprintf(written, sizeof written, "%.*e", wanted - 1, value);
     count = 0;
@@ -159,6 +160,17 @@ static int nnd_is_sorted(const struct nnd_json *value) {
   return 1;
 }
 
+/* Returns a number that no float64 holds, null where there is none. */
+static const struct nnd_json *nnd_infinite_in(const struct nnd_json *value) {
+  double number;
+  if (value->kind == NND_REAL && !nnd_is_whole(&value->text)) return nnd_json_number(value, &number) ? NULL : value;
+  NND_EACH(item, value->kind == NND_OBJECT || value->kind == NND_ARRAY ? value : NULL) {
+    const struct nnd_json *found = nnd_infinite_in(item);
+    if (found) return found;
+  }
+  return NULL;
+}
+
 static int nnd_depth_of(const struct nnd_json *value) {
   int deepest = 0;
   if (value->kind != NND_OBJECT && value->kind != NND_ARRAY) return 0;
@@ -171,6 +183,10 @@ static int nnd_depth_of(const struct nnd_json *value) {
 
 int nnd_json_check_canonical(const struct nnd_json *value, const struct nnd_text *text, nnd_error *error) {
   struct nnd_writing again = {0};
+  const struct nnd_json *infinite = nnd_infinite_in(value);
+  if (infinite)
+    return nnd_fail_with(error, NND_BAD_DATA, "the JSON text contains %.*s, which is not finite as a double",
+                         (int)(infinite->text.size < 40 ? infinite->text.size : 40), infinite->text.data);
   if (nnd_depth_of(value) > NND_CANONICAL_DEPTH)
     return nnd_fail_with(error, NND_BAD_DATA, "the JSON text is nested deeper than %d", NND_CANONICAL_DEPTH);
   nnd_write_json(&again, value);

@@ -278,6 +278,7 @@ int nnd_container_read(struct nnd_container *container, struct nnd_arena *arena,
   const struct nnd_source *source = &container->source;
   uint8_t trailer[NND_TRAILER_BYTES], again[NND_TRAILER_BYTES], head[2];
   const int64_t end = source->size - NND_TRAILER_BYTES;
+  if (!source->size) return nnd_bad(error, "not a bundle: the file is empty");
   if (source->size < 2 || !nnd_source_read(source, 0, 2, head, error) || memcmp(head, "PK", 2))
     return nnd_bad(error, "not a bundle: it does not begin like one (hint: nndeploy compile makes bundles)");
   if (end < 0) return nnd_no_end_record(source, arena, error);
