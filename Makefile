@@ -163,7 +163,7 @@ gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine w
 		-k "not without_a_gpu" --require-gpu -n 4 --max-worker-restart=20 -p no:randomly \
 		-o faulthandler_timeout=170 -o faulthandler_exit_on_timeout=true -o junit_family=xunit1 -W default $(ARGS)
 
-runtime: setup ## build nndeploy-run and libnndeploy, which run bundles without Python; ARGS="aarch64" for another architecture, "wasm32" for browsers and Node, "x86_64-windows", "aarch64-macos", "x86_64-macos"
+runtime: setup ## build nndeploy-run and libnndeploy, which run bundles without Python; ARGS="aarch64" for another architecture, "wasm32" for browsers and Node, "x86_64-windows", "aarch64-macos", "x86_64-macos", "--with-libcrypto" for one that checks signatures too
 	$(BIN)/python -m nndeploy_kernels.build_runtime $(ARGS)
 
 c-archives: setup ## write what C programs build with into dist: headers, libraries, pkg-config and CMake files, for each architecture

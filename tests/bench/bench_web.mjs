@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a race of web_race.mjs, which is told as JSON on standard input and prints its results as JSON:
 //
-//   { package, rival, model, bundle, inputs: [{ name, dtype, shape, file }], rounds, seconds, playwright, chromium }
+//   { package, rival, model, bundle, inputs: [{ name, dtype, shape, file }], rounds, seconds, threads, isWall, playwright,
+//     chromium }
 //
 // in Node; where `chromium` is told, in that browser, by a page of a server here.
 import { readFileSync } from "node:fs";
@@ -21,9 +22,11 @@ async function inNode() {
   return race(job, { ...library, ort, read: readFile });
 }
 
-/** Serves files by their paths on this machine, and an empty page. */
+/** Serves files by their paths on this machine, and an empty page; memory may be shared there. */
 async function serve() {
   const server = createServer(async ({ url }, response) => {
+    response.setHeader("Cross-Origin-Opener-Policy", "same-origin");
+    response.setHeader("Cross-Origin-Embedder-Policy", "require-corp");
     if (url === "/") return response.setHeader("Content-Type", TYPES.html).end("<!doctype html>");
     const path = decodeURIComponent(url);
     response.setHeader("Content-Type", TYPES[path.split(".").at(-1)] ?? "application/octet-stream");

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node: our WebAssembly modules against onnxruntime-web and our level x86-64-v2, on the real models, one thread.
+"""Node: our WebAssembly modules against onnxruntime-web and our level x86-64-v2, on the real models.
 
 Needs Node, and what `make web-tools` takes from npm. In one process the engines take turns; a round is one call that is
 not counted, then calls for a while: the processor time of one, with --chromium, in that browser, the wall time. Level
 v2, beside Node alone, is Python's run of the same bundle, timed so before and behind it. Ratios are taken within a
-round, and their medians printed. Outputs are compared.
+round, and their medians printed. Outputs are compared. With `--threads N` the best module and onnxruntime-web run on
+one thread and on so many, each in a process of its own, in wall time.
 """
 
 import argparse
@@ -47,39 +48,80 @@ def main() -> int:
     parser.add_argument("--names", type=words, default="", help="comma-separated, with * and ?; all where none")
     parser.add_argument("--node", default="node", help="program Node")
     parser.add_argument("--chromium", default="", help="program Chromium, in which then is measured")
+    parser.add_argument("--threads", type=int, default=1, help="compare one thread with so many")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.3, help="of an engine and round")
     options = parser.parse_args()
     options.parts = ["models"]
-    return run_parts(options, "speed.md", "Chromium" if options.chromium else "Node", {"models": _models})
+    where = "Chromium" if options.chromium else "Node"
+    if options.threads > 1:
+        return run_parts(options, "speed.md", f"{where}: {options.threads} threads", {"models": _threads})
+    return run_parts(options, "speed.md", where, {"models": _models})
 
 
-def _models(report: Report, options: argparse.Namespace) -> int:
+def _begin(report: Report, options: argparse.Namespace) -> None:
+    """Builds our package, and reports with what is measured."""
     if not RIVAL.exists():
         raise SystemExit(f"no {RIVAL}: make web-tools")
-    build(V2)
     build_web.build_package()
-    loading.installed = lambda *_: V2  # type: ignore[assignment]
     told = [options.node, "-p", "`Node ${process.versions.node}, V8 ${process.versions.v8}`"]
     command = [options.chromium, "--version"] if options.chromium else told
     version = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     report.text(f"{version}, onnxruntime-web {json.loads((RIVAL / 'package.json').read_text())['version']}.")
+
+
+def _models(report: Report, options: argparse.Namespace) -> int:
+    build(V2)
+    loading.installed = lambda *_: V2  # type: ignore[assignment]
+    _begin(report, options)
     columns = ("relaxed SIMD ms", "SIMD ms", "onnxruntime-web ms", "v2 ms", "rival / best", "rival / SIMD", "SIMD / v2")
     table = report.table("model", *(f"{name}:" for name in columns))
     ratios: dict[str, list[float]] = {name: [] for name in columns[-3:]}
     for name in matching(real_names(options.models), options.names):
         if name not in NOT_BY_NATIVE:
             _model(report, table, real_model(options.models, name), options, ratios)
+    _tell_means(report, ratios)
+    return 0
+
+
+def _threads(report: Report, options: argparse.Namespace) -> int:
+    _begin(report, options)
+    counts, ours = (1, options.threads), f"ours 1 / {options.threads}"
+    columns = (*(f"ours {count} ms" for count in counts), *(f"onnxruntime-web {count} ms" for count in counts))
+    ratios: dict[str, list[float]] = {ours: [], **{f"rival / ours {count}": [] for count in counts}}
+    table = report.table("model", *(f"{name}:" for name in (*columns, *ratios)))
+    for name in matching(real_names(options.models), options.names):
+        if name in NOT_BY_NATIVE:
+            continue
+        one = real_model(options.models, name)
+        job = _job(one, options)
+        found = {count: _raced(one, job | {"threads": count, "isWall": True}, options) for count in counts}
+        report.sample(model=name, **{str(count): engines for count, engines in found.items()})
+        best = {count: engines.get("relaxed-simd", engines["simd128"]) for count, engines in found.items()}
+        rival = {count: engines.get("onnxruntime-web") for count, engines in found.items()}
+        ratios[ours].append(statistics.median(best[1]) / statistics.median(best[options.threads]))
+        cells = [f"{statistics.median(best[count]):.3f}" for count in counts]
+        cells += [f"{statistics.median(times):.3f}" if (times := rival[count]) else "" for count in counts]
+        cells.append(f"{ratios[ours][-1]:.2f}")
+        for count in counts:
+            times = rival[count]
+            if times:
+                ratios[f"rival / ours {count}"].append(_ratio(times, best[count]))
+            cells.append(f"{ratios[f'rival / ours {count}'][-1]:.2f}" if times else "")
+        table.row(name, *cells)
+    _tell_means(report, ratios)
+    return 0
+
+
+def _tell_means(report: Report, ratios: dict[str, list[float]]) -> None:
     report.line()
     for name, found in ((name, found) for name, found in ratios.items() if found):
         mean = f"{geometric_mean(found):.2f} of {len(found)}"
         report.line(f"* {name}: geometric mean {mean}; {min(found):.2f} to {max(found):.2f}")
-    return 0
 
 
-def _model(
-    report: Report, table: Table, one: Subject, options: argparse.Namespace, ratios: dict[str, list[float]]
-) -> None:
+def _job(one: Subject, options: argparse.Namespace) -> dict[str, Any]:
+    """Compiles a model and writes its inputs; returns what bench_web.mjs is told."""
     bundle = options.folder / f"{one.name}.nnd"
     compiled(one.path, bundle, backends=("native",), objective="priority")
     listed = []
@@ -87,26 +129,38 @@ def _model(
         file = options.folder / f"{number}.bin"
         file.write_bytes(np.ascontiguousarray(array).tobytes())
         listed.append({"name": key, "dtype": str(array.dtype), "shape": list(array.shape), "file": str(file)})
-    job = {
+    return {
         "package": str(LIBRARIES / runner(WEB_ARCH)), "rival": str(RIVAL), "model": str(one.path), "inputs": listed,
         "bundle": str(bundle), "rounds": options.rounds, "seconds": options.seconds, "playwright": str(PLAYWRIGHT),
-        "chromium": options.chromium and shutil.which(options.chromium),
+        "chromium": options.chromium and shutil.which(options.chromium), "threads": 1, "isWall": False,
     }  # fmt: skip
-    with nndeploy.load_bundle(bundle, threads=1) as program:
+
+
+def _raced(one: Subject, job: dict[str, Any], options: argparse.Namespace) -> dict[str, list[float]]:
+    """Returns the milliseconds of a call of each engine in each round, whose outputs are compared."""
+    command = [options.node, SCRIPT]
+    done = subprocess.run(command, input=json.dumps(job), check=True, capture_output=True, text=True)
+    engines: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    wrong = {key: engine["error"] for key, engine in engines.items() if engine["error"] > TOLERANCE.get(one.name, 1e-4)}
+    if wrong:
+        raise SystemExit(f"{one.name}: outputs differ by {wrong}")
+    return {key: engine["milliseconds"] for key, engine in engines.items()}
+
+
+def _model(
+    report: Report, table: Table, one: Subject, options: argparse.Namespace, ratios: dict[str, list[float]]
+) -> None:
+    job = _job(one, options)
+    with nndeploy.load_bundle(job["bundle"], threads=1) as program:
         if {choice.backend for choice in program.choices} != {"native"}:
             raise SystemExit(f"{one.name}: not by native alone")
         run = partial(program.run, one.inputs)
         rounds = 0 if options.chromium else options.rounds
         before = [_round(run, options.seconds) for _ in range(rounds)]
-        done = subprocess.run([options.node, SCRIPT], input=json.dumps(job), check=True, capture_output=True, text=True)
+        times = _raced(one, job, options)
         behind = [_round(run, options.seconds) for _ in range(rounds)]
-    engines: dict[str, dict[str, Any]] = json.loads(done.stdout)
-    wrong = {key: engine["error"] for key, engine in engines.items() if engine["error"] > TOLERANCE.get(one.name, 1e-4)}
-    if wrong:
-        raise SystemExit(f"{one.name}: outputs differ by {wrong}")
-    times = {key: engine["milliseconds"] for key, engine in engines.items()}
     v2 = [*before, *behind]
-    report.sample(model=one.name, v2=v2, **engines)
+    report.sample(model=one.name, v2=v2, **times)
     rival, simd = times.get("onnxruntime-web"), times["simd128"]
     best = times.get("relaxed-simd", simd)
     found = {"SIMD / v2": statistics.median(simd) / statistics.median(v2)} if v2 else {}

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 import nndeploy
-from nndeploy.bundle.container import encode_container
+from nndeploy.bundle.container import encode_container, parse_container
 from nndeploy.bundle.manifest_json import MANIFEST_NAME
 from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import NndeployError
 from nndeploy.files.strict_json import canonical_json
+from nndeploy.runtime.verify_bundle import verify
 
 sys.path.append(str(Path(__file__).parents[1] / "fuzz"))
 
@@ -170,6 +171,16 @@ def test_manifests_that_are_none_are_refused_in_the_same_words(runner, digits, t
 def test_floats_have_the_one_text_that_python_writes(runner, digits, tmp_path, number) -> None:
     (tmp_path / "m.nnd").write_bytes(with_manifest(digits, lambda m: m.update(provenance={"x": number})))
     assert by_c(runner, tmp_path / "m.nnd") == (0, "")
+
+
+def test_a_member_that_is_damaged_is_told_in_the_same_words(runner, digits, tmp_path) -> None:
+    data, bundle = bytearray(digits.read_bytes()), tmp_path / "m.nnd"
+    data[parse_container(memoryview(data))["report.json"].offset] ^= 1
+    bundle.write_bytes(data)
+    with pytest.raises(NndeployError) as found:
+        verify(bundle, run=False)
+    done = subprocess.run([runner, bundle, "--verify"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.partition("]: ")[2].rstrip()) == (65, str(found.value))
 
 
 def test_a_file_that_is_not_there_is_named_in_the_same_words(runner, tmp_path) -> None:

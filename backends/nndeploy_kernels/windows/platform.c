@@ -20,7 +20,8 @@ int nnd_source_open(struct nnd_source *source, const char *path, nnd_error *erro
   source->memory = NULL;
   source->file = wide ? _wopen(wide, _O_RDONLY | _O_BINARY | _O_NOINHERIT) : -1;
   free(wide);
-  if (source->file < 0) return nnd_fail_with(error, NND_NO_INPUT, "%s: %s", path, strerror(errno));
+  if (source->file < 0)
+    return nnd_fail_with(error, NND_NO_INPUT, "%s: %s", path, errno == ENOENT ? "no such bundle" : strerror(errno));
   if (_fstat64(source->file, &about)) {
     nnd_fail_with(error, NND_IO, "%s: %s", path, strerror(errno));
   } else if ((about.st_mode & _S_IFMT) != _S_IFREG) {

@@ -223,14 +223,16 @@ static int nnd_verdict(const struct nnd_work *work, const struct nnd_tally *tall
 static int nnd_open_again(const struct nnd_work *work, struct nnd_bundle *bundle, nnd_error *error) {
   bundle->container.source = work->program->bundle.container.source;
   if (!bundle->container.source.memory && !nnd_source_open(&bundle->container.source, work->path, error)) return 0;
-  if (!nnd_bundle_open(bundle, error)) return 0;
+  if (!nnd_bundle_open(bundle, error)) return nnd_put_place(error, work->path);
   if (nnd_is_same_text(&bundle->manifest_text, &work->program->bundle.manifest_text)) return 1;
-  return nnd_fail(error, NND_BAD_DATA, work->path, "it was replaced while it was being checked (hint: try again)");
+  return nnd_fail_with(error, NND_BAD_DATA,
+                       NND_BAD_BUNDLE "%s: it was replaced while it was being checked (hint: try again)", work->path);
 }
 
 static int nnd_check_and_run(struct nnd_work *work, struct nnd_bundle *bundle, nnd_error *error) {
   struct nnd_tally tally = {0, 0};
-  if (!nnd_open_again(work, bundle, error) || !nnd_bundle_check(bundle, error)) return 0;
+  if (!nnd_open_again(work, bundle, error)) return 0;
+  if (!nnd_bundle_check(bundle, error)) return nnd_put_place(error, work->path);
   const struct nnd_json *members = nnd_json_member(bundle->manifest, "members");
   if (work->said->is_json) {
     nnd_answer_text(&work->answer, "bundle", work->path);
