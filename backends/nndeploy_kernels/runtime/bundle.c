@@ -96,6 +96,7 @@ int nnd_bundle_unlisted(const struct nnd_bundle *bundle, const struct nnd_member
                        member->name);
 }
 
+/* Checks a member that the manifest does not list: the manifest itself, signatures. */
 static int nnd_check_unlisted(const struct nnd_bundle *bundle, const struct nnd_member *member, nnd_error *error) {
   uint8_t *data = nnd_pages_or_error(member->size, error);
   const int is_right = data && nnd_bundle_unlisted(bundle, member, data, error);
@@ -162,7 +163,8 @@ int nnd_bundle_open(struct nnd_bundle *bundle, nnd_error *error) {
   char *text = nnd_arena_take(&bundle->arena, member->size, error);
   if (!text || !nnd_bundle_unlisted(bundle, member, text, error)) return 0;
   bundle->manifest_text = (struct nnd_text){text, member->size};
-  if (!nnd_read_manifest(bundle, error)) return nnd_put_place(error, NND_BAD_BUNDLE NND_MANIFEST);
+  if (!nnd_read_manifest(bundle, error))
+    return error->code == NND_BAD_DATA ? nnd_put_place(error, NND_BAD_BUNDLE NND_MANIFEST) : 0;
   if (!nnd_check_form(bundle->manifest, error) || !nnd_check_fit(bundle->manifest, error) ||
       !nnd_check_lists(bundle, error))
     return 0;

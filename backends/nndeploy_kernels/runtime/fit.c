@@ -6,20 +6,11 @@
 #include <string.h>
 
 #include "runtime/bundle.h"
+#include "runtime/form.h"
 #include "runtime/shown.h"
 
 #define NND_MOST_LISTED 4094 /* members of a bundle, without the manifest and the signature */
 #define NND_MOST_OWN ((int64_t)64 << 20)
-
-__attribute__((format(printf, 3, 4))) static int nnd_unfit(nnd_error *error, const char *where, const char *format,
-                                                           ...) {
-  char what[300];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(what, sizeof what, format, arguments);
-  va_end(arguments);
-  return nnd_fail_with(error, NND_BAD_DATA, NND_BAD_BUNDLE "manifest.json: %s%s%s", where, *where ? ": " : "", what);
-}
 
 /* A name as messages show it. */
 struct nnd_quoted {
@@ -65,7 +56,7 @@ static int nnd_check_once(const struct nnd_json *list, const char *key, const ch
   NND_EACH(item, list) {
     const struct nnd_text *name = nnd_text_in(item, key);
     if (nnd_with(list, key, name) != item)
-      return nnd_unfit(error, where, "the %s %s stands twice", what, nnd_quoted(name).text);
+      return nnd_bad_manifest(error, where, "the %s %s stands twice", what, nnd_quoted(name).text);
   }
   return 1;
 }
@@ -88,7 +79,7 @@ static int nnd_check_submodels(const struct nnd_json *manifest, nnd_error *error
       NND_EACH_CHAIN(other, manifest) {
         const struct nnd_json *found = nnd_with(nnd_json_member(other, "submodels"), "id", id);
         if (found && found != submodel)
-          return nnd_unfit(error, "", "the submodel %s stands twice", nnd_quoted(id).text);
+          return nnd_bad_manifest(error, "", "the submodel %s stands twice", nnd_quoted(id).text);
         if (found) break;
       }
     }
@@ -121,9 +112,10 @@ static int nnd_check_order_of(const struct nnd_json *manifest, const struct nnd_
       if (nnd_with(inputs, "name", &name->text) || nnd_giver_of(first, submodel, &name->text)) continue;
       const struct nnd_json *later = NULL, *one = submodel;
       while ((one = nnd_giver_of(one, NULL, &name->text))) later = one, one = one->next;
-      if (!later) return nnd_unfit(error, where, "%s is read, but nothing produces it", nnd_quoted(&name->text).text);
-      return nnd_unfit(error, where, "%s is read before %s produces it: a cycle, or the wrong order",
-                       nnd_quoted(&name->text).text, nnd_text_in(later, "id")->data);
+      if (!later)
+        return nnd_bad_manifest(error, where, "%s is read, but nothing produces it", nnd_quoted(&name->text).text);
+      return nnd_bad_manifest(error, where, "%s is read before %s produces it: a cycle, or the wrong order",
+                              nnd_quoted(&name->text).text, nnd_text_in(later, "id")->data);
     }
     NND_EACH(name, nnd_json_member(submodel, "outputs")) {
       const struct nnd_json *before = nnd_giver_of(first, submodel, &name->text),
@@ -132,12 +124,12 @@ static int nnd_check_order_of(const struct nnd_json *manifest, const struct nnd_
       while (earlier != name && !nnd_is_same_text(&earlier->text, &name->text)) earlier = earlier->next;
       const int is_input = nnd_with(inputs, "name", &name->text) != NULL;
       if (!is_input && !before && earlier == name) continue;
-      return nnd_unfit(error, nnd_place_of(where, "%ssubmodels", in), "%s is produced twice, by %s and by %s",
-                       nnd_quoted(&name->text).text,
-                       earlier != name && !is_input ? id
-                       : before                     ? nnd_text_in(before, "id")->data
-                                                    : "the program's inputs",
-                       id);
+      return nnd_bad_manifest(error, nnd_place_of(where, "%ssubmodels", in), "%s is produced twice, by %s and by %s",
+                              nnd_quoted(&name->text).text,
+                              earlier != name && !is_input ? id
+                              : before                     ? nnd_text_in(before, "id")->data
+                                                           : "the program's inputs",
+                              id);
     }
   }
   return 1;
@@ -151,19 +143,19 @@ static int nnd_check_outputs_of(const struct nnd_json *manifest, const struct nn
   NND_EACH(alias, aliases) {
     nnd_place_of(where, "%saliases", in);
     if (!nnd_with(outputs, "name", &alias->key) || !nnd_with(inputs, "name", &alias->text))
-      return nnd_unfit(error, where, "the alias %s of %s does not lead from an output to an input",
-                       nnd_quoted(&alias->key).text, nnd_quoted(&alias->text).text);
+      return nnd_bad_manifest(error, where, "the alias %s of %s does not lead from an output to an input",
+                              nnd_quoted(&alias->key).text, nnd_quoted(&alias->text).text);
     if (nnd_is_same_text(&alias->key, &alias->text)) continue;
     const struct nnd_json *giver = nnd_giver_of(nnd_first_of(chain), NULL, &alias->key);
     if (giver || nnd_with(inputs, "name", &alias->key))
-      return nnd_unfit(error, where, "the alias %s is also produced by %s", nnd_quoted(&alias->key).text,
-                       giver ? nnd_text_in(giver, "id")->data : "the program's inputs");
+      return nnd_bad_manifest(error, where, "the alias %s is also produced by %s", nnd_quoted(&alias->key).text,
+                              giver ? nnd_text_in(giver, "id")->data : "the program's inputs");
   }
   NND_EACH(output, nnd_text_in(manifest, "constants")->size ? NULL : outputs) {
     const struct nnd_text *name = nnd_text_in(output, "name");
     if (!nnd_giver_of(nnd_first_of(chain), NULL, name) && !nnd_with(inputs, "name", name) && !nnd_listed(aliases, name))
-      return nnd_unfit(error, nnd_place_of(where, "%soutputs", in), "nothing produces the output %s",
-                       nnd_quoted(name).text);
+      return nnd_bad_manifest(error, nnd_place_of(where, "%soutputs", in), "nothing produces the output %s",
+                              nnd_quoted(name).text);
   }
   return 1;
 }
@@ -189,8 +181,8 @@ static int nnd_check_typed(const struct nnd_json *types, const struct nnd_text *
                            nnd_error *error) {
   char where[200];
   return nnd_listed(types, name) ||
-         nnd_unfit(error, nnd_place_of(where, "%.*s", in && *in ? (int)strlen(in) - 2 : 0, in),
-                   "the value %s has no type", nnd_quoted(name).text);
+         nnd_bad_manifest(error, nnd_place_of(where, "%.*s", in && *in ? (int)strlen(in) - 2 : 0, in),
+                          "the value %s has no type", nnd_quoted(name).text);
 }
 
 static int nnd_check_types_of(const struct nnd_json *manifest, const struct nnd_json *chain, const char *in,
@@ -209,8 +201,8 @@ static int nnd_check_types_of(const struct nnd_json *manifest, const struct nnd_
   for (int side = 0; side < 2; side++) NND_EACH(end, nnd_json_member(manifest, sides[side])) {
       const struct nnd_text *name = nnd_text_in(end, "name");
       if (!nnd_may_be_same(nnd_json_member(end, "type"), nnd_listed(types, name)))
-        return nnd_unfit(error, nnd_place_of(where, "%svalues", in), "the value %s has two types",
-                         nnd_quoted(name).text);
+        return nnd_bad_manifest(error, nnd_place_of(where, "%svalues", in), "the value %s has two types",
+                                nnd_quoted(name).text);
     }
   return 1;
 }
@@ -223,10 +215,10 @@ static int nnd_check_ranges_of(const struct nnd_json *ranges, const char *in, nn
     const long long best = nnd_json_member(range, "best")->integer, by = step ? step->integer : 1;
     nnd_place_of(where, "%sranges[%s]", in, nnd_quoted(&range->key).text);
     if (least > best || best > most)
-      return nnd_unfit(error, where, "expected min <= best <= max, got %lld, %lld, %lld", least, best, most);
+      return nnd_bad_manifest(error, where, "expected min <= best <= max, got %lld, %lld, %lld", least, best, most);
     if (by < 1 || (best - least) % by || (most - least) % by)
-      return nnd_unfit(error, where, "best %lld and max %lld must be %lld and a multiple of the step %lld", best, most,
-                       least, by);
+      return nnd_bad_manifest(error, where, "best %lld and max %lld must be %lld and a multiple of the step %lld", best,
+                              most, least, by);
   }
   return 1;
 }
@@ -248,7 +240,7 @@ static int nnd_check_chains(const struct nnd_json *manifest, nnd_error *error) {
 static int nnd_check_named_member(const struct nnd_json *manifest, const struct nnd_text *name, const char *where,
                                   nnd_error *error) {
   return nnd_listed(nnd_json_member(manifest, "members"), name) ||
-         nnd_unfit(error, where, "it names the member %s, which is not listed", nnd_quoted(name).text);
+         nnd_bad_manifest(error, where, "it names the member %s, which is not listed", nnd_quoted(name).text);
 }
 
 /* Checks the members that variants name; that the variants of a submodel are called otherwise is known. */
@@ -303,12 +295,12 @@ static int nnd_check_members_of(const struct nnd_json *manifest, nnd_error *erro
   int number = 0;
   char where[200];
   if (members->count > NND_MOST_LISTED)
-    return nnd_unfit(error, "members", "%lld members, more than a bundle can hold", (long long)members->count);
+    return nnd_bad_manifest(error, "members", "%lld members, more than a bundle can hold", (long long)members->count);
   for (int i = 0; i < 2; i++)
     if (nnd_json_member(members, unlisted[i]))
-      return nnd_unfit(error, "members", "the manifest must not list '%s'", unlisted[i]);
+      return nnd_bad_manifest(error, "members", "the manifest must not list '%s'", unlisted[i]);
   if (!nnd_json_member(members, "report.json"))
-    return nnd_unfit(error, "members", "the member 'report.json' is missing");
+    return nnd_bad_manifest(error, "members", "the member 'report.json' is missing");
   if (!nnd_check_files_of(manifest, error)) return 0;
   NND_EACH(golden, nnd_json_member(manifest, "goldens")) {
     nnd_place_of(where, "goldens[%d]", number++);
@@ -329,18 +321,19 @@ static int nnd_check_compressed_of(const struct nnd_json *manifest, nnd_error *e
     int64_t most = NND_MOST_OWN;
     nnd_place_of(where, "compressed[%s]", nnd_quoted(&one->key).text);
     if (!nnd_listed(members, &one->key) || nnd_is_text(&one->key, "report.json"))
-      return nnd_unfit(error, where, "no member that could be compressed");
+      return nnd_bad_manifest(error, where, "no member that could be compressed");
     NND_EACH(base, bases) {
       const struct nnd_json *member = nnd_listed(members, &base->text);
       if (!member || nnd_listed(all, &base->text))
-        return nnd_unfit(error, where, "its base %s is compressed, or no member", nnd_quoted(&base->text).text);
+        return nnd_bad_manifest(error, where, "its base %s is compressed, or no member", nnd_quoted(&base->text).text);
       const struct nnd_json *first = bases->first;
       while (!nnd_is_same_text(&first->text, &base->text)) first = first->next;
       if (first == base && __builtin_add_overflow(most, nnd_json_member(member, "size_bytes")->integer, &most))
         most = INT64_MAX;
     }
     if (size < 1 || size > most)
-      return nnd_unfit(error, where, "claims %lld bytes; 1 to %lld are allowed", (long long)size, (long long)most);
+      return nnd_bad_manifest(error, where, "claims %lld bytes; 1 to %lld are allowed", (long long)size,
+                              (long long)most);
   }
   return 1;
 }
@@ -354,12 +347,12 @@ static int nnd_check_limits_of(const struct nnd_json *manifest, nnd_error *error
     nnd_place_of(where, "goldens[%d].limits", number++);
     NND_EACH(limit, nnd_json_member(golden, "limits")) {
       if (!nnd_with(nnd_json_member(manifest, "outputs"), "name", &limit->key))
-        return nnd_unfit(error, where, "%s is no output", nnd_quoted(&limit->key).text);
+        return nnd_bad_manifest(error, where, "%s is no output", nnd_quoted(&limit->key).text);
     }
   }
   NND_EACH(value, nnd_json_member(manifest, "defaults")) {
     if (!nnd_with(nnd_json_member(manifest, "inputs"), "name", &value->key))
-      return nnd_unfit(error, "defaults", "%s has a default, but is no input", nnd_quoted(&value->key).text);
+      return nnd_bad_manifest(error, "defaults", "%s has a default, but is no input", nnd_quoted(&value->key).text);
   }
   return 1;
 }
@@ -380,14 +373,15 @@ static int nnd_check_placing(const struct nnd_json *chain, const struct nnd_json
       different = &one->key;
   }
   if (different)
-    return nnd_unfit(error, where, "submodel %s has no place, or is none of the chain", nnd_quoted(different).text);
+    return nnd_bad_manifest(error, where, "submodel %s has no place, or is none of the chain",
+                            nnd_quoted(different).text);
   NND_EACH(value, nnd_json_member(placing, "value_bytes")) {
     if (!nnd_listed(nnd_json_member(chain, "values"), &value->key))
-      return nnd_unfit(error, where, "%s is no value of the chain", nnd_quoted(&value->key).text);
+      return nnd_bad_manifest(error, where, "%s is no value of the chain", nnd_quoted(&value->key).text);
   }
   NND_EACH(one, is_portable ? placed : NULL) {
     if (!strncmp(nnd_text_in(one, "place")->data, "cuda:", 5))
-      return nnd_unfit(error, where, "the portable chain runs on any CPU, and never on a GPU");
+      return nnd_bad_manifest(error, where, "the portable chain runs on any CPU, and never on a GPU");
   }
   return 1;
 }
@@ -399,8 +393,8 @@ static int nnd_check_placings_of(const struct nnd_json *manifest, nnd_error *err
     const struct nnd_json *chain =
         is_portable ? manifest : nnd_with(nnd_json_member(manifest, "target_chains"), "id", &placing->key);
     if (!chain)
-      return nnd_unfit(error, nnd_place_of(where, "placings[%s]", nnd_quoted(&placing->key).text),
-                       "the bundle has no such chain");
+      return nnd_bad_manifest(error, nnd_place_of(where, "placings[%s]", nnd_quoted(&placing->key).text),
+                              "the bundle has no such chain");
     if (!nnd_check_placing(chain, placing, is_portable, error)) return 0;
   }
   return 1;
@@ -411,13 +405,14 @@ static int nnd_check_image_of(const struct nnd_json *manifest, nnd_error *error)
   if (!image) return 1;
   const struct nnd_text *channels = nnd_text_in(image, "channels");
   if (!nnd_with(nnd_json_member(manifest, "inputs"), "name", nnd_text_in(image, "name")))
-    return nnd_unfit(error, "image_input", "no input is named %s", nnd_quoted(nnd_text_in(image, "name")).text);
+    return nnd_bad_manifest(error, "image_input", "no input is named %s", nnd_quoted(nnd_text_in(image, "name")).text);
   if (nnd_json_member(image, "mean")->count != channels->size || nnd_json_member(image, "std")->count != channels->size)
-    return nnd_unfit(error, "image_input", "mean and std need %d numbers for %s", (int)channels->size, channels->data);
+    return nnd_bad_manifest(error, "image_input", "mean and std need %d numbers for %s", (int)channels->size,
+                            channels->data);
   NND_EACH(one, nnd_json_member(image, "std")) {
     double number;
     if (nnd_json_number(one, &number) && number == 0)
-      return nnd_unfit(error, "image_input", "a standard deviation of 0 cannot be divided by");
+      return nnd_bad_manifest(error, "image_input", "a standard deviation of 0 cannot be divided by");
   }
   return 1;
 }

@@ -64,99 +64,142 @@ struct nnd_field {
 #define NND_OF(name, kind, fields, least) {name, kind, fields, 0, 0, least, NND_MOST_INTEGER, NULL}
 #define NND_NEED(name, kind, fields, least) {name, kind, fields, 0, 1, least, NND_MOST_INTEGER, NULL}
 
-static const struct nnd_field nnd_named_type[] = {NND_PLAIN_FIELD("name", NND_IS_NAME),
-                                                  NND_PLAIN_FIELD("type", NND_IS_TYPE), NND_END_OF_FIELDS};
-static const struct nnd_field nnd_machine[] = {NND_PLAIN_FIELD("arch", NND_IS_NAME),
-                                               NND_PLAIN_FIELD("cpu_features", NND_IS_NAMES), NND_END_OF_FIELDS};
-static const struct nnd_field nnd_needs[] = {NND_NEED("arch", NND_IS_NAME, NULL, 0),
-                                             NND_NEED("cpu_features", NND_IS_NAMES, NULL, 0),
-                                             NND_NEED("custom_ops", NND_IS_NAMES, NULL, 0),
-                                             NND_NEED("compute_capability", NND_IS_NAMES, NULL, 1),
-                                             NND_NEED("compute_capability_min", NND_IS_NAME, NULL, 0),
-                                             NND_NEED("machines", NND_IS_OBJECTS, nnd_machine, 1),
-                                             NND_END_OF_FIELDS};
-static const struct nnd_field nnd_variant[] = {NND_PLAIN_FIELD("id", NND_IS_ID),
-                                               NND_PLAIN_FIELD("backend", NND_IS_NAME),
-                                               NND_PLAIN_FIELD("target", NND_IS_NAME),
-                                               NND_PLAIN_FIELD("files", NND_IS_FILES),
-                                               NND_PLAIN_FIELD("metadata", NND_IS_PLAIN),
-                                               NND_OF("requires", NND_IS_OBJECT, nnd_needs, 0),
-                                               NND_PLAIN_FIELD("native_code", NND_IS_BOOLEAN),
-                                               NND_PLAIN_FIELD("deterministic", NND_IS_BOOLEAN),
-                                               NND_END_OF_FIELDS};
+static const struct nnd_field nnd_named_type[] = {
+    NND_PLAIN_FIELD("name", NND_IS_NAME),
+    NND_PLAIN_FIELD("type", NND_IS_TYPE),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_machine[] = {
+    NND_PLAIN_FIELD("arch", NND_IS_NAME),
+    NND_PLAIN_FIELD("cpu_features", NND_IS_NAMES),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_needs[] = {
+    NND_NEED("arch", NND_IS_NAME, NULL, 0),
+    NND_NEED("cpu_features", NND_IS_NAMES, NULL, 0),
+    NND_NEED("custom_ops", NND_IS_NAMES, NULL, 0),
+    NND_NEED("compute_capability", NND_IS_NAMES, NULL, 1),
+    NND_NEED("compute_capability_min", NND_IS_NAME, NULL, 0),
+    NND_NEED("machines", NND_IS_OBJECTS, nnd_machine, 1),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_variant[] = {
+    NND_PLAIN_FIELD("id", NND_IS_ID),
+    NND_PLAIN_FIELD("backend", NND_IS_NAME),
+    NND_PLAIN_FIELD("target", NND_IS_NAME),
+    NND_PLAIN_FIELD("files", NND_IS_FILES),
+    NND_PLAIN_FIELD("metadata", NND_IS_PLAIN),
+    NND_OF("requires", NND_IS_OBJECT, nnd_needs, 0),
+    NND_PLAIN_FIELD("native_code", NND_IS_BOOLEAN),
+    NND_PLAIN_FIELD("deterministic", NND_IS_BOOLEAN),
+    NND_END_OF_FIELDS,
+};
 static const struct nnd_field nnd_submodel[] = {
-    NND_PLAIN_FIELD("id", NND_IS_ID), NND_PLAIN_FIELD("inputs", NND_IS_NAMES), NND_OF("outputs", NND_IS_NAMES, NULL, 1),
-    NND_OF("variants", NND_IS_OBJECTS, nnd_variant, 1), NND_END_OF_FIELDS};
+    NND_PLAIN_FIELD("id", NND_IS_ID),
+    NND_PLAIN_FIELD("inputs", NND_IS_NAMES),
+    NND_OF("outputs", NND_IS_NAMES, NULL, 1),
+    NND_OF("variants", NND_IS_OBJECTS, nnd_variant, 1),
+    NND_END_OF_FIELDS,
+};
 static const struct nnd_field nnd_range_fields[] = {
-    NND_SINCE("step", NND_IS_INTEGER, NULL, 2), NND_PLAIN_FIELD("min", NND_IS_INTEGER),
-    NND_PLAIN_FIELD("max", NND_IS_INTEGER), NND_PLAIN_FIELD("best", NND_IS_INTEGER), NND_END_OF_FIELDS};
-static const struct nnd_field nnd_chain[] = {NND_PLAIN_FIELD("id", NND_IS_ID),
-                                             NND_PLAIN_FIELD("target", NND_IS_NAME),
-                                             NND_OF("submodels", NND_IS_OBJECTS, nnd_submodel, 0),
-                                             NND_PLAIN_FIELD("values", NND_IS_TYPES),
-                                             NND_SINCE("ranges", NND_IS_OBJECT_OF, nnd_range_fields, 10),
-                                             NND_END_OF_FIELDS};
-static const struct nnd_field nnd_limit[] = {NND_PLAIN_FIELD("max_abs", NND_IS_FROM_ZERO),
-                                             NND_PLAIN_FIELD("rms", NND_IS_FROM_ZERO),
-                                             NND_PLAIN_FIELD("slice_rms", NND_IS_FROM_ZERO),
-                                             NND_PLAIN_FIELD("off", NND_IS_FROM_ZERO),
-                                             {"rows_axis", NND_IS_INTEGER_OR_NULL, NULL, 0, 0, 0, NND_MOST_SIZES, NULL},
-                                             NND_PLAIN_FIELD("unmatched", NND_IS_FROM_ZERO),
-                                             NND_END_OF_FIELDS};
-static const struct nnd_field nnd_golden[] = {NND_PLAIN_FIELD("inputs", NND_IS_MEMBER),
-                                              NND_PLAIN_FIELD("outputs", NND_IS_MEMBER),
-                                              NND_PLAIN_FIELD("boundaries", NND_IS_MEMBER_OR_EMPTY),
-                                              {"origin", NND_IS_CHOICE, NULL, 0, 0, 0, 0, "sample, generated"},
-                                              NND_SINCE("limits", NND_IS_OBJECT_OF, nnd_limit, 5),
-                                              NND_END_OF_FIELDS};
-static const struct nnd_field nnd_tolerance_fields[] = {NND_PLAIN_FIELD("rtol", NND_IS_FROM_ZERO),
-                                                        NND_PLAIN_FIELD("atol", NND_IS_FROM_ZERO),
-                                                        NND_PLAIN_FIELD("span", NND_IS_FROM_ZERO), NND_END_OF_FIELDS};
-static const struct nnd_field nnd_image_fields[] = {NND_PLAIN_FIELD("name", NND_IS_NAME),
-                                                    {"height", NND_IS_INTEGER, NULL, 0, 0, 1, 65535, NULL},
-                                                    {"width", NND_IS_INTEGER, NULL, 0, 0, 1, 65535, NULL},
-                                                    {"channels", NND_IS_CHOICE, NULL, 0, 0, 0, 0, "RGB, BGR, L"},
-                                                    {"layout", NND_IS_CHOICE, NULL, 0, 0, 0, 0, "NCHW, NHWC"},
-                                                    NND_PLAIN_FIELD("mean", NND_IS_NUMBERS),
-                                                    NND_PLAIN_FIELD("std", NND_IS_NUMBERS),
-                                                    NND_PLAIN_FIELD("labels", NND_IS_NAMES),
-                                                    NND_END_OF_FIELDS};
-static const struct nnd_field nnd_member_fields[] = {NND_PLAIN_FIELD("sha256", NND_IS_SHA256),
-                                                     NND_PLAIN_FIELD("size_bytes", NND_IS_INTEGER), NND_END_OF_FIELDS};
+    NND_SINCE("step", NND_IS_INTEGER, NULL, 2),
+    NND_PLAIN_FIELD("min", NND_IS_INTEGER),
+    NND_PLAIN_FIELD("max", NND_IS_INTEGER),
+    NND_PLAIN_FIELD("best", NND_IS_INTEGER),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_chain[] = {
+    NND_PLAIN_FIELD("id", NND_IS_ID),
+    NND_PLAIN_FIELD("target", NND_IS_NAME),
+    NND_OF("submodels", NND_IS_OBJECTS, nnd_submodel, 0),
+    NND_PLAIN_FIELD("values", NND_IS_TYPES),
+    NND_SINCE("ranges", NND_IS_OBJECT_OF, nnd_range_fields, 10),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_limit[] = {
+    NND_PLAIN_FIELD("max_abs", NND_IS_FROM_ZERO),
+    NND_PLAIN_FIELD("rms", NND_IS_FROM_ZERO),
+    NND_PLAIN_FIELD("slice_rms", NND_IS_FROM_ZERO),
+    NND_PLAIN_FIELD("off", NND_IS_FROM_ZERO),
+    {"rows_axis", NND_IS_INTEGER_OR_NULL, NULL, 0, 0, 0, NND_MOST_SIZES, NULL},
+    NND_PLAIN_FIELD("unmatched", NND_IS_FROM_ZERO),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_golden[] = {
+    NND_PLAIN_FIELD("inputs", NND_IS_MEMBER),
+    NND_PLAIN_FIELD("outputs", NND_IS_MEMBER),
+    NND_PLAIN_FIELD("boundaries", NND_IS_MEMBER_OR_EMPTY),
+    {"origin", NND_IS_CHOICE, NULL, 0, 0, 0, 0, "sample, generated"},
+    NND_SINCE("limits", NND_IS_OBJECT_OF, nnd_limit, 5),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_tolerance_fields[] = {
+    NND_PLAIN_FIELD("rtol", NND_IS_FROM_ZERO),
+    NND_PLAIN_FIELD("atol", NND_IS_FROM_ZERO),
+    NND_PLAIN_FIELD("span", NND_IS_FROM_ZERO),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_image_fields[] = {
+    NND_PLAIN_FIELD("name", NND_IS_NAME),
+    {"height", NND_IS_INTEGER, NULL, 0, 0, 1, 65535, NULL},
+    {"width", NND_IS_INTEGER, NULL, 0, 0, 1, 65535, NULL},
+    {"channels", NND_IS_CHOICE, NULL, 0, 0, 0, 0, "RGB, BGR, L"},
+    {"layout", NND_IS_CHOICE, NULL, 0, 0, 0, 0, "NCHW, NHWC"},
+    NND_PLAIN_FIELD("mean", NND_IS_NUMBERS),
+    NND_PLAIN_FIELD("std", NND_IS_NUMBERS),
+    NND_PLAIN_FIELD("labels", NND_IS_NAMES),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_member_fields[] = {
+    NND_PLAIN_FIELD("sha256", NND_IS_SHA256),
+    NND_PLAIN_FIELD("size_bytes", NND_IS_INTEGER),
+    NND_END_OF_FIELDS,
+};
 static const struct nnd_field nnd_compressed_fields[] = {
-    NND_PLAIN_FIELD("bases", NND_IS_NAMES), NND_PLAIN_FIELD("sha256", NND_IS_SHA256),
-    NND_PLAIN_FIELD("size_bytes", NND_IS_INTEGER), NND_END_OF_FIELDS};
-static const struct nnd_field nnd_placed[] = {NND_PLAIN_FIELD("place", NND_IS_PLACE),
-                                              NND_PLAIN_FIELD("weight_bytes", NND_IS_INTEGER),
-                                              NND_PLAIN_FIELD("peak_bytes", NND_IS_INTEGER), NND_END_OF_FIELDS};
+    NND_PLAIN_FIELD("bases", NND_IS_NAMES),
+    NND_PLAIN_FIELD("sha256", NND_IS_SHA256),
+    NND_PLAIN_FIELD("size_bytes", NND_IS_INTEGER),
+    NND_END_OF_FIELDS,
+};
+static const struct nnd_field nnd_placed[] = {
+    NND_PLAIN_FIELD("place", NND_IS_PLACE),
+    NND_PLAIN_FIELD("weight_bytes", NND_IS_INTEGER),
+    NND_PLAIN_FIELD("peak_bytes", NND_IS_INTEGER),
+    NND_END_OF_FIELDS,
+};
 static const struct nnd_field nnd_placing[] = {
-    NND_PLAIN_FIELD("value_bytes", NND_IS_PLAIN), NND_OF("submodels", NND_IS_OBJECT_OF, nnd_placed, 0),
-    NND_PLAIN_FIELD("value_bytes", NND_IS_INTEGERS_BY_NAME), NND_END_OF_FIELDS};
+    NND_PLAIN_FIELD("value_bytes", NND_IS_PLAIN),
+    NND_OF("submodels", NND_IS_OBJECT_OF, nnd_placed, 0),
+    NND_PLAIN_FIELD("value_bytes", NND_IS_INTEGERS_BY_NAME),
+    NND_END_OF_FIELDS,
+};
 /* In the order in which they are looked at; so is what is wrong with two of them. */
-static const struct nnd_field nnd_manifest[] = {NND_PLAIN_FIELD("format", NND_IS_PLAIN),
-                                                NND_SINCE("target_chains", NND_IS_PLAINS, NULL, 1),
-                                                NND_PLAIN_FIELD("model_name", NND_IS_TEXT),
-                                                NND_PLAIN_FIELD("model_sha256", NND_IS_SHA256),
-                                                NND_OF("inputs", NND_IS_OBJECTS, nnd_named_type, 0),
-                                                NND_OF("outputs", NND_IS_OBJECTS, nnd_named_type, 0),
-                                                NND_OF("submodels", NND_IS_OBJECTS, nnd_submodel, 0),
-                                                NND_PLAIN_FIELD("values", NND_IS_TYPES),
-                                                NND_SINCE("target_chains", NND_IS_OBJECTS, nnd_chain, 1),
-                                                NND_OF("ranges", NND_IS_OBJECT_OF, nnd_range_fields, 0),
-                                                NND_PLAIN_FIELD("aliases", NND_IS_NAMES_BY_NAME),
-                                                NND_PLAIN_FIELD("constants", NND_IS_MEMBER_OR_EMPTY),
-                                                NND_OF("goldens", NND_IS_OBJECTS, nnd_golden, 0),
-                                                NND_OF("tolerances", NND_IS_TOLERANCES, nnd_tolerance_fields, 0),
-                                                NND_PLAIN_FIELD("checks", NND_IS_PLAINS),
-                                                NND_OF("image_input", NND_IS_OBJECT_OR_NULL, nnd_image_fields, 0),
-                                                NND_SINCE("pace_libraries", NND_IS_MEMBERS_BY_NAME, NULL, 3),
-                                                NND_SINCE("pace_operators", NND_IS_MEMBER_OR_EMPTY, NULL, 4),
-                                                NND_PLAIN_FIELD("provenance", NND_IS_PLAIN),
-                                                NND_OF("members", NND_IS_MEMBERS, nnd_member_fields, 0),
-                                                NND_SINCE("compressed", NND_IS_COMPRESSED, nnd_compressed_fields, 7),
-                                                NND_SINCE("placings", NND_IS_OBJECT_OF, nnd_placing, 8),
-                                                NND_SINCE("defaults", NND_IS_MEMBERS_BY_NAME, NULL, 9),
-                                                NND_END_OF_FIELDS};
+static const struct nnd_field nnd_manifest[] = {
+    NND_PLAIN_FIELD("format", NND_IS_PLAIN),
+    NND_SINCE("target_chains", NND_IS_PLAINS, NULL, 1),
+    NND_PLAIN_FIELD("model_name", NND_IS_TEXT),
+    NND_PLAIN_FIELD("model_sha256", NND_IS_SHA256),
+    NND_OF("inputs", NND_IS_OBJECTS, nnd_named_type, 0),
+    NND_OF("outputs", NND_IS_OBJECTS, nnd_named_type, 0),
+    NND_OF("submodels", NND_IS_OBJECTS, nnd_submodel, 0),
+    NND_PLAIN_FIELD("values", NND_IS_TYPES),
+    NND_SINCE("target_chains", NND_IS_OBJECTS, nnd_chain, 1),
+    NND_OF("ranges", NND_IS_OBJECT_OF, nnd_range_fields, 0),
+    NND_PLAIN_FIELD("aliases", NND_IS_NAMES_BY_NAME),
+    NND_PLAIN_FIELD("constants", NND_IS_MEMBER_OR_EMPTY),
+    NND_OF("goldens", NND_IS_OBJECTS, nnd_golden, 0),
+    NND_OF("tolerances", NND_IS_TOLERANCES, nnd_tolerance_fields, 0),
+    NND_PLAIN_FIELD("checks", NND_IS_PLAINS),
+    NND_OF("image_input", NND_IS_OBJECT_OR_NULL, nnd_image_fields, 0),
+    NND_SINCE("pace_libraries", NND_IS_MEMBERS_BY_NAME, NULL, 3),
+    NND_SINCE("pace_operators", NND_IS_MEMBER_OR_EMPTY, NULL, 4),
+    NND_PLAIN_FIELD("provenance", NND_IS_PLAIN),
+    NND_OF("members", NND_IS_MEMBERS, nnd_member_fields, 0),
+    NND_SINCE("compressed", NND_IS_COMPRESSED, nnd_compressed_fields, 7),
+    NND_SINCE("placings", NND_IS_OBJECT_OF, nnd_placing, 8),
+    NND_SINCE("defaults", NND_IS_MEMBERS_BY_NAME, NULL, 9),
+    NND_END_OF_FIELDS,
+};
 
 /* ---- what is refused */
 
@@ -165,21 +208,19 @@ struct nnd_form {
   nnd_error *error;
 };
 
-__attribute__((format(printf, 3, 4))) static int nnd_wrong(const struct nnd_form *form, const char *where,
-                                                           const char *format, ...) {
+int nnd_bad_manifest(nnd_error *error, const char *where, const char *format, ...) {
   char what[300];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
-  return nnd_fail_with(form->error, NND_BAD_DATA, NND_BAD_BUNDLE "manifest.json: %s%s%s", where, *where ? ": " : "",
-                       what);
+  return nnd_fail_with(error, NND_BAD_DATA, NND_BAD_BUNDLE "manifest.json: %s%s%s", where, *where ? ": " : "", what);
 }
 
 static int nnd_unexpected(const struct nnd_form *form, const char *where, const char *expected,
                           const struct nnd_json *found) {
   char shown[NND_SHOWN];
-  return nnd_wrong(form, where, "expected %s, got %s", expected, nnd_shown(found, 80, shown));
+  return nnd_bad_manifest(form->error, where, "expected %s, got %s", expected, nnd_shown(found, 80, shown));
 }
 
 #define NND_WHERE 400
@@ -219,7 +260,7 @@ static int nnd_is_file(const struct nnd_text *text) {
   return nnd_is_id(&first, 64) && nnd_is_id(&second, 128);
 }
 
-static int nnd_is_hash(const struct nnd_text *text) {
+int nnd_is_sha256(const struct nnd_text *text) {
   for (int64_t i = 0; i < text->size; i++)
     if (!memchr("0123456789abcdef", text->data[i], 16)) return 0;
   return text->size == 64;
@@ -233,7 +274,8 @@ static int nnd_is_number(const struct nnd_json *value) {
 static int nnd_check_member_name(const struct nnd_form *form, const char *where, const struct nnd_text *name) {
   char shown[NND_SHOWN];
   const char *fault = nnd_name_fault(name);
-  return !fault || nnd_wrong(form, where, "the member name %s %s", nnd_shown_text(name, 80, shown), fault);
+  return !fault ||
+         nnd_bad_manifest(form->error, where, "the member name %s %s", nnd_shown_text(name, 80, shown), fault);
 }
 
 static int nnd_is_place(const struct nnd_text *text) { /* cpu, cpu:N, cuda:N; N from 0 to 63, without zeros before */
@@ -270,8 +312,8 @@ static int nnd_is_key_of_map(const struct nnd_text *name) {
 
 static int nnd_check_element(const struct nnd_form *form, const char *where, const struct nnd_json *value) {
   char shown[NND_SHOWN] = "None";
-  return nnd_is_element(value) || nnd_wrong(form, where, "unknown element type %s",
-                                            value->kind == NND_NULL ? shown : nnd_shown(value, 40, shown));
+  return nnd_is_element(value) || nnd_bad_manifest(form->error, where, "unknown element type %s",
+                                                   value->kind == NND_NULL ? shown : nnd_shown(value, 40, shown));
 }
 
 static int nnd_is_shape(const struct nnd_json *value) {
@@ -288,7 +330,8 @@ static int nnd_is_shape(const struct nnd_json *value) {
 
 static int nnd_no_type(const struct nnd_form *form, const char *where, const struct nnd_json *value) {
   char shown[NND_SHOWN] = "None";
-  return nnd_wrong(form, where, "not a value type: %s", value->kind == NND_NULL ? shown : nnd_shown(value, 80, shown));
+  return nnd_bad_manifest(form->error, where, "not a value type: %s",
+                          value->kind == NND_NULL ? shown : nnd_shown(value, 80, shown));
 }
 
 static int nnd_check_type(const struct nnd_form *form, const char *where, const struct nnd_json *value, int depth) {
@@ -300,14 +343,15 @@ static int nnd_check_type(const struct nnd_form *form, const char *where, const 
   if (nnd_is_text(&kind->text, "tensor") && dtype && shape && value->count == 3) {
     char shown[NND_SHOWN];
     return nnd_check_element(form, where, dtype) &&
-           (nnd_is_shape(shape) || nnd_wrong(form, where, "not a shape: %s", nnd_shown(shape, 80, shown)));
+           (nnd_is_shape(shape) ||
+            nnd_bad_manifest(form->error, where, "not a shape: %s", nnd_shown(shape, 80, shown)));
   }
   if ((nnd_is_text(&kind->text, "sequence") || nnd_is_text(&kind->text, "optional")) && element && value->count == 2)
     return nnd_check_type(form, where, element, depth + 1);
   if (nnd_is_text(&kind->text, "map") && key && of && value->count == 3)
     return nnd_check_element(form, where, key) && nnd_check_type(form, where, of, depth + 1) &&
            (nnd_is_key_of_map(&key->text) ||
-            nnd_wrong(form, where, "the keys of a map are integers or strings, not %s", key->text.data));
+            nnd_bad_manifest(form->error, where, "the keys of a map are integers or strings, not %s", key->text.data));
   return nnd_no_type(form, where, value);
 }
 
@@ -385,7 +429,8 @@ static int nnd_check_objects_by_name(const struct nnd_form *form, const char *at
   NND_EACH(item, value) {
     const struct nnd_json name = {.kind = NND_STRING, .text = item->key};
     if (field->kind == NND_IS_TOLERANCES && !nnd_is_element(&name))
-      return nnd_wrong(form, "tolerances", "unknown element type %s", nnd_shown_text(&item->key, 40, shown));
+      return nnd_bad_manifest(form->error, "tolerances", "unknown element type %s",
+                              nnd_shown_text(&item->key, 40, shown));
     if (field->kind == NND_IS_MEMBERS && !nnd_check_member_name(form, "members", &item->key)) return 0;
     if (!nnd_check_fields(form, nnd_at_name(at, &item->key, inside), item, field->fields)) return 0;
     if (field->kind != NND_IS_COMPRESSED) continue;
@@ -404,7 +449,8 @@ static int nnd_check_files(const struct nnd_form *form, const char *at, const st
   if (!nnd_check_named(form, at, value, 1)) return 0;
   NND_EACH(item, kind == NND_IS_NAMES_BY_NAME ? NULL : value) {
     if (kind == NND_IS_FILES && !nnd_is_file(&item->key))
-      return nnd_wrong(form, at, "%s is no name of a backend's file", nnd_shown_text(&item->key, 80, shown));
+      return nnd_bad_manifest(form->error, at, "%s is no name of a backend's file",
+                              nnd_shown_text(&item->key, 80, shown));
     if (!nnd_check_member_name(form, nnd_at_name(at, &item->key, inside), &item->text)) return 0;
   }
   return 1;
@@ -435,7 +481,7 @@ static int nnd_check_text(const struct nnd_form *form, const char *at, const str
     case NND_IS_ID:
       return nnd_is_id(&value->text, 64) || nnd_unexpected(form, at, "1 to 64 of a-z, 0-9, '_', '.', '-'", value);
     case NND_IS_SHA256:
-      return nnd_is_hash(&value->text) || nnd_unexpected(form, at, "64 lower-case hexadecimal digits", value);
+      return nnd_is_sha256(&value->text) || nnd_unexpected(form, at, "64 lower-case hexadecimal digits", value);
     case NND_IS_PLACE: return nnd_is_place(&value->text) || nnd_unexpected(form, at, "cpu, cpu:N or cuda:N", value);
     case NND_IS_MEMBER: return nnd_check_member_name(form, at, &value->text);
     case NND_IS_MEMBER_OR_EMPTY: return !value->text.size || nnd_check_member_name(form, at, &value->text);
@@ -498,12 +544,12 @@ static int nnd_check_fields(const struct nnd_form *form, const char *where, cons
   for (const struct nnd_field *field = fields; field->name; field++) {
     const struct nnd_json *value = nnd_json_member(object, field->name);
     if (field->first_minor > form->minor || (!value && field->is_optional)) continue;
-    if (!value) return nnd_wrong(form, where, "the field '%s' is missing", field->name);
+    if (!value) return nnd_bad_manifest(form->error, where, "the field '%s' is missing", field->name);
     if (!nnd_check_field(form, nnd_at(where, field->name, at), value, field)) return 0;
   }
   NND_EACH(item, form->minor > NND_FORMAT_MINOR ? NULL : object) {
     if (!nnd_is_field(form, fields, &item->key))
-      return nnd_wrong(form, where, "unknown field %s", nnd_shown_text(&item->key, 80, shown));
+      return nnd_bad_manifest(form->error, where, "unknown field %s", nnd_shown_text(&item->key, 80, shown));
   }
   return 1;
 }
@@ -511,17 +557,20 @@ static int nnd_check_fields(const struct nnd_form *form, const char *where, cons
 /* ---- the version */
 
 static int nnd_check_version(struct nnd_form *form, const struct nnd_json *manifest) {
-  static const struct nnd_field version[] = {NND_PLAIN_FIELD("name", NND_IS_TEXT),
-                                             NND_PLAIN_FIELD("major", NND_IS_INTEGER),
-                                             NND_PLAIN_FIELD("minor", NND_IS_INTEGER), NND_END_OF_FIELDS};
+  static const struct nnd_field version[] = {
+      NND_PLAIN_FIELD("name", NND_IS_TEXT),
+      NND_PLAIN_FIELD("major", NND_IS_INTEGER),
+      NND_PLAIN_FIELD("minor", NND_IS_INTEGER),
+      NND_END_OF_FIELDS,
+  };
   if (manifest->kind != NND_OBJECT) return nnd_unexpected(form, "", "an object", manifest);
   const struct nnd_json *format = nnd_json_member(manifest, "format");
-  if (!format) return nnd_wrong(form, "", "the field 'format' is missing");
+  if (!format) return nnd_bad_manifest(form->error, "", "the field 'format' is missing");
   if (format->kind != NND_OBJECT) return nnd_unexpected(form, "format", "an object", format);
   for (const struct nnd_field *field = version; field->name; field++) {
     const struct nnd_json *value = nnd_json_member(format, field->name);
     char at[NND_WHERE];
-    if (!value) return nnd_wrong(form, "format", "the field '%s' is missing", field->name);
+    if (!value) return nnd_bad_manifest(form->error, "format", "the field '%s' is missing", field->name);
     if (field == version && (value->kind != NND_STRING || !nnd_is_text(&value->text, NND_FORMAT_NAME)))
       return nnd_unexpected(form, "format.name", NND_FORMAT_NAME, value);
     if (field != version && !nnd_check_integer(form, nnd_at("format", field->name, at), value, 0, NND_MOST_INTEGER))
@@ -529,13 +578,14 @@ static int nnd_check_version(struct nnd_form *form, const struct nnd_json *manif
   }
   const int64_t major = nnd_json_member(format, "major")->integer;
   if (major > NND_FORMAT_MAJOR)
-    return nnd_wrong(form, "",
-                     "made by a newer nndeploy (format %lld), this one reads format %d (hint: upgrade nndeploy, or "
-                     "compile the model again with this one)",
-                     (long long)major, NND_FORMAT_MAJOR);
+    return nnd_bad_manifest(
+        form->error, "",
+        "made by a newer nndeploy (format %lld), this one reads format %d (hint: upgrade nndeploy, or "
+        "compile the model again with this one)",
+        (long long)major, NND_FORMAT_MAJOR);
   if (major < NND_FORMAT_MAJOR)
-    return nnd_wrong(form, "", "format %lld was never released; this nndeploy reads format %d", (long long)major,
-                     NND_FORMAT_MAJOR);
+    return nnd_bad_manifest(form->error, "", "format %lld was never released; this nndeploy reads format %d",
+                            (long long)major, NND_FORMAT_MAJOR);
   form->minor = nnd_json_member(format, "minor")->integer;
   return nnd_check_fields(form, "format", format, version);
 }
@@ -585,6 +635,6 @@ int nnd_check_form(const struct nnd_json *manifest, nnd_error *error) {
   if (!nnd_check_version(&form, manifest) || !nnd_check_fields(&form, "", manifest, nnd_manifest)) return 0;
   const int least = nnd_least_minor(manifest);
   return form.minor > NND_FORMAT_MINOR || form.minor == least ||
-         nnd_wrong(&form, "format", "says that it is of format 1.%lld, what it holds makes it 1.%d",
-                   (long long)form.minor, least);
+         nnd_bad_manifest(error, "format", "says that it is of format 1.%lld, what it holds makes it 1.%d",
+                          (long long)form.minor, least);
 }

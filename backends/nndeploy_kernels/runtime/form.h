@@ -11,4 +11,10 @@
 /* Returns 1, or 0 and the error, which names the field and what it holds. */
 int nnd_check_form(const struct nnd_json *manifest, nnd_error *error);
 
+/* Writes an error of a place in the manifest, as "submodels[0].id"; returns 0. */
+__attribute__((format(printf, 3, 4))) int nnd_bad_manifest(nnd_error *error, const char *where, const char *format,
+                                                           ...);
+/* Returns whether a text is 64 lower-case hexadecimal digits. */
+int nnd_is_sha256(const struct nnd_text *text);
+
 #endif

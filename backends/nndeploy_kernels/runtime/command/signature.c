@@ -15,6 +15,7 @@
 #include "runtime/command/command.h"
 #include "runtime/command/ed25519.h"
 #include "runtime/command/system.h"
+#include "runtime/form.h"
 
 #define NND_MOST_PEM (16 << 10)
 #define NND_MOST_LINES 2
@@ -228,12 +229,6 @@ static int nnd_bad_line(int number, const char *why, nnd_error *error) {
   return nnd_fail_with(error, NND_BAD_DATA, "line %d: %s", number, why);
 }
 
-static int nnd_is_hex(const struct nnd_text *text) {
-  for (int64_t i = 0; i < text->size; i++)
-    if (!memchr("0123456789abcdef", text->data[i], 16)) return 0;
-  return text->size == 64;
-}
-
 /* Checks the signatures of an envelope: who made them, in the order of their keys, and that each is as long as one. */
 static int nnd_check_signers(const struct nnd_json *list, int number, nnd_error *error) {
   const struct nnd_text *last = NULL;
@@ -244,7 +239,7 @@ static int nnd_check_signers(const struct nnd_json *list, int number, nnd_error 
     const struct nnd_json *id = nnd_json_of_kind(nnd_json_member(one, "keyid"), NND_STRING);
     const struct nnd_json *value = nnd_json_of_kind(nnd_json_member(one, "sig"), NND_STRING);
     uint8_t bytes[NND_SIGNATURE_BYTES + 2];
-    if (!id || !value || one->count != 2 || !nnd_is_hex(&id->text))
+    if (!id || !value || one->count != 2 || !nnd_is_sha256(&id->text))
       return nnd_bad_line(number, "signatures: one that is none", error);
     is_ordered = is_ordered && (!last || nnd_text_order(last, &id->text) < 0);
     last = &id->text;
