@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * All that there is to do with a bundle: it is opened, and run twice on zeros, open sizes being 2; outputs of the first
- * run that fit inputs of the second are these. It is given images, verified and described as JSON.
+ * run that fit inputs of the second are these. Its signature is checked; it is given images, verified and described.
  */
 #ifndef BUNDLE_TRIAL_H
 #define BUNDLE_TRIAL_H
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/command/command.h"
+#include "runtime/command/signature.h"
 
 #define NND_MOST_ENDS 16
 #define NND_MOST_ZEROS (1 << 20)
@@ -89,6 +90,17 @@ static void nnd_try_images(nnd_program *program, nnd_call *call) {
   }
 }
 
+/* Checks the signature, if there is one, by a key that signed nothing. */
+static void nnd_try_signature(const uint8_t *bytes, int64_t size) {
+  static const struct nnd_public_key nobody = {{0}, "nobody", ""};
+  struct nnd_bundle bundle = {.container.source = {-1, bytes, size}};
+  nnd_error error = {0, ""};
+  if (nnd_bundle_open(&bundle, &error) &&
+      (nnd_check_signature(&bundle, &nobody, &error) || !error.code || !error.text[0]))
+    abort();
+  nnd_bundle_close(&bundle);
+}
+
 /* How far bundles came. */
 static struct {
   int64_t opened, ran;
@@ -98,6 +110,7 @@ static struct {
 static int nnd_try_bundle(const uint8_t *bytes, int64_t size) {
   nnd_error error = {0, ""};
   const nnd_options options = {1};
+  nnd_try_signature(bytes, size);
   nnd_program *program = nnd_open_memory(bytes, size, &options, &error);
   nnd_call *call = program ? nnd_call_new(program, &error) : NULL;
   const int is_run = call && nnd_run_once(program, call, 0, &error) && nnd_run_once(program, call, 1, &error);

@@ -23,7 +23,7 @@ from sanitizer import FoundError, sanitizer_missing  # noqa: E402
 
 PAGE = """\
 Each mutant is opened from memory by the C runtime, which is built with AddressSanitizer, UndefinedBehaviorSanitizer and
-each piece of memory alone. Where it is taken it is run twice, given images, verified and described
+each piece of memory alone. Its signature is checked; where it is taken it is run twice, given images and verified
 ([all of it](../../tests/fuzz/bundle_trial.h)). [What is changed](../../tests/fuzz/mutant_bundle.h): JSON by its tokens
 and values, numbers of plans, values, compressed streams, whole members, all but one in 32 with right hashes; and bytes
 of the container in one of 24. A mutant that reaches code as often as none did before is mutated further.
