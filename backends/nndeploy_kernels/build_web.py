@@ -31,6 +31,8 @@ _SHARED = (
 _NOT_HERE = ("-fPIC", "-pthread")
 _NAMES = [f"-Dnnd_{name}=nnd_kernel_{name}" for name in ("run", "level")]
 """Names of the kernels that the runtime has too."""
+_READ_ONCE = ("canonical.c", "container.c", "document.c", "fit.c", "form.c", "shown.c", "steps_read.c", "values.c")
+"""Sources of the runtime that a bundle is read by, which takes no time worth half of their size."""
 
 
 def build_package() -> list[Path]:
@@ -58,7 +60,8 @@ def build_module(level: Level, *, threads: bool = False) -> Path:
     table = ("../runtime/level.c", ("-DNND_NAMES_OF_LEVEL", "-DNND_TABLE=nndeploy_kernels_wasm32"))
     objects = [*compiled(units(), kernels, folder), *compiled([table], kernels, folder / "table")]
     names = [*_runtime_sources(), *(["../web/threads.c"] if threads else [])]
-    objects += compiled([(name, ()) for name in names], arguments, folder / "runtime")
+    sources = [(name, ("-Os",) if Path(name).name in _READ_ONCE else ()) for name in names]
+    objects += compiled(sources, arguments, folder / "runtime")
     exported = ["malloc", "free", *re.findall(r"nnd_\w+", (RUNTIME / "exports.txt").read_text(encoding="ascii"))]
     exported += ["nnd_web_begin", "nnd_web_work", "__stack_pointer"] if threads else []
     flags = [
