@@ -14,11 +14,11 @@ import click
 
 from nndeploy.cli.console import console_for, drawn_table, may_escape, print_table, that_fit
 from nndeploy.cli.options.value_types import Number
-from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, Share, limit_text, share_of, tuning_text
+from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, limit_text, share_of, tuning_text
 from nndeploy.errors import DataError, UnavailableError
 from nndeploy.files.whole_files import read_regular
-from nndeploy.stream.engine.engine import CORES
 from nndeploy.stream.engine.metrics import HOST, JSON_PATH
+from nndeploy.stream.engine.workers import StageFigures
 from nndeploy.values.amounts import ms_text
 
 EXAMPLES = """\b
@@ -106,8 +106,8 @@ def _tables(
 def tables(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[tuple[str, list[str], list[list[str]]]]:
     """Returns (title, columns, rows) of the tables that tell of figures, since those `before` where there are some."""
     seconds = max(now["time"] - before["time"] if before else now["seconds"], 1e-9)
-    stages = {stage["name"]: stage for stage in before["stages"]} if before else {}
-    rows = [_stage_row(stage, stages.get(stage["name"]), seconds) for stage in now["stages"]]
+    stages, were = _stages(now), _stages(before)
+    rows = [_stage_row(stages[one["name"]], were.get(one["name"]), seconds, one["worked_ms"]) for one in now["stages"]]
     waits = [CORE_WAIT] if all("core_wait_ns" in stage for stage in now["stages"]) else []
     found = [
         (_title(now, before, seconds), ["stage", "workers", "busy", *waits, "records/s", *PERCENTILES], rows),
@@ -127,24 +127,36 @@ def _title(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: fl
     told += [f"{name} {ms_text(ms)}" for name, ms in now["latency_ms"].items()]
     if tuning := now.get("tuning"):
         told.append(tuning_text(tuning))
-    were = {one["name"]: one for one in (*before["stages"], before["cores"])} if before else {}
-    shares = {one["name"]: _share(one, were.get(one["name"]), seconds) for one in (*now["stages"], now["cores"])}
+    were = _stages(before)
+    shares = {name: share_of(stage, seconds, were.get(name)) for name, stage in _stages(now).items()}
     return ", ".join(told) + (f"; {limit_text(shares)}" if now["records"] else "")
 
 
-def _share(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> Share:
-    """Returns the shares of the time for which the workers of a stage were busy, and waited, since `before`."""
-    busy_ns = now["busy_ns"] - (before["busy_ns"] if before else 0)
-    waited_ns = now["core_wait_ns"] - (before["core_wait_ns"] if before else 0) if "core_wait_ns" in now else None
-    return share_of(busy_ns, waited_ns, now["num_workers"], seconds, is_cores=now["name"] == CORES)
+def _stages(found: Mapping[str, Any] | None) -> dict[str, StageFigures]:
+    """Returns what the stages and the cores did, by name."""
+    every = (*found["stages"], found["cores"]) if found else ()
+    return {one["name"]: _stage(one) for one in every}
 
 
-def _stage_row(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> list[str]:
-    done = now["num_done"] - (before["num_done"] if before else 0)
-    share, workers = _share(now, before, seconds), str(now["num_workers"])
+def _stage(found: Mapping[str, Any]) -> StageFigures:
+    num_workers, num_done, busy_ns = (found[count] for count in ("num_workers", "num_done", "busy_ns"))
+    return StageFigures(found["name"], num_workers, num_done, busy_ns, core_wait_ns=found.get("core_wait_ns"))
+
+
+def _stage_row(
+    now: StageFigures, before: StageFigures | None, seconds: float, worked_ms: Mapping[str, float]
+) -> list[str]:
+    done = now.num_done - (before.num_done if before else 0)
+    share = share_of(now, seconds, before)
     waited = [] if share.core_wait is None else [f"{share.core_wait:.0%}"]
-    rate = f"{done / seconds:,.1f}"
-    return [now["name"], workers, f"{share.busy:.0%}", *waited, rate, *_percentiles(now["worked_ms"])]
+    return [
+        now.name,
+        str(now.num_workers),
+        f"{share.busy:.0%}",
+        *waited,
+        f"{done / seconds:,.1f}",
+        *_percentiles(worked_ms),
+    ]
 
 
 def _queue_row(queue: Mapping[str, Any]) -> list[str]:

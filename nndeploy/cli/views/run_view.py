@@ -23,7 +23,7 @@ from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
 from nndeploy.runtime.tune_program import tuning_notes
 from nndeploy.stream.description import RunnerPlan
-from nndeploy.stream.engine.engine import CORES, Stream, Summary
+from nndeploy.stream.engine.engine import Stream, Summary
 from nndeploy.stream.engine.workers import StageFigures
 from nndeploy.stream.formats.images import best_label
 from nndeploy.stream.formats.json_lines import head_of
@@ -232,7 +232,7 @@ class RunView:
         now = time.perf_counter_ns()
         stages = {stage.name: stage for stage in (*self._stream.stages(), self._stream.cores())}
         seconds = (now - self._looked_ns) / 1e9
-        shares = {name: _share(stage, seconds, self._before.get(name)) for name, stage in stages.items()}
+        shares = {name: share_of(stage, seconds, self._before.get(name)) for name, stage in stages.items()}
         self._looked_ns, self._before = now, stages
         depths = " ".join(f"{queue.depth}/{queue.capacity}" for queue in self._stream.queues())
         return f"; {visible(limit_text(shares))}; queues {depths}"
@@ -288,17 +288,8 @@ def _program_to_json(program: Program) -> dict[str, Any]:
     }
 
 
-def _share(stage: StageFigures, seconds: float, before: StageFigures | None = None) -> Share:
-    """Returns the shares of what a stage did in the `seconds` since `before`."""
-    waited_ns, busy_ns = stage.core_wait_ns, stage.busy_ns
-    if before is not None:
-        busy_ns -= before.busy_ns
-        waited_ns = None if waited_ns is None else waited_ns - (before.core_wait_ns or 0)
-    return share_of(busy_ns, waited_ns, stage.num_workers, seconds, is_cores=stage.name == CORES)
-
-
 def _shares(summary: Summary) -> dict[str, Share]:
-    return {stage.name: _share(stage, summary.seconds) for stage in summary.stages}
+    return {stage.name: share_of(stage, summary.seconds) for stage in summary.stages}
 
 
 def _ideal_to_json(summary: Summary) -> dict[str, Any]:
@@ -313,7 +304,7 @@ def stage_to_json(stage: StageFigures, seconds: float) -> dict[str, Any]:
         "workers": stage.num_workers,
         "records": stage.num_done,
         "busy_seconds": stage.busy_ns / 1e9,
-        "busy_share": round(_share(stage, seconds).busy, 4),
+        "busy_share": round(share_of(stage, seconds).busy, 4),
         **({} if stage.core_wait_ns is None else {"core_wait_seconds": stage.core_wait_ns / 1e9}),
         "worked_ms": stage.worked_ms(),
     }
@@ -322,7 +313,7 @@ def stage_to_json(stage: StageFigures, seconds: float) -> dict[str, Any]:
 def _busy_text(stage: StageFigures, seconds: float) -> str:
     workers = "1 worker" if stage.num_workers == 1 else f"{stage.num_workers} workers"
     worked = _percentiles_text(stage.worked_ms())
-    share = _share(stage, seconds)
+    share = share_of(stage, seconds)
     waits = "" if share.core_wait is None else f", {share.core_wait:.0%} waiting for a core"
     text = f"{workers}, {share.busy:.0%} busy{waits}, {stage.num_done:,} records"
     return text + (f"; worked {worked}" if worked else "")

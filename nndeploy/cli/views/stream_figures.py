@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nndeploy.stream.engine.engine import CORES
+from nndeploy.stream.engine.workers import StageFigures
 from nndeploy.values.amounts import counted
 
 SOURCE_COUNTS = {
@@ -33,11 +34,16 @@ class Share(NamedTuple):
     core_wait: float | None = None
 
 
-def share_of(busy_ns: int, core_wait_ns: int | None, num_workers: int, seconds: float, *, is_cores: bool) -> Share:
-    """Returns the shares of a stage, or of the cores, that did so much in `seconds`."""
+def share_of(stage: StageFigures, seconds: float, before: StageFigures | None = None) -> Share:
+    """Returns the shares of what a stage, or the cores, did in the `seconds` since `before`."""
+    waited_ns, busy_ns = stage.core_wait_ns, stage.busy_ns
+    if before is not None:
+        busy_ns -= before.busy_ns
+        waited_ns = None if waited_ns is None else waited_ns - (before.core_wait_ns or 0)
     passed_ns = max(1.0, seconds * 1e9)
-    per_worker_ns = passed_ns * num_workers
-    waited = None if core_wait_ns is None else min(1.0, core_wait_ns / (passed_ns if is_cores else per_worker_ns))
+    per_worker_ns = passed_ns * stage.num_workers
+    may_wait_ns = passed_ns if stage.name == CORES else per_worker_ns
+    waited = None if waited_ns is None else min(1.0, waited_ns / may_wait_ns)
     return Share(min(1.0, busy_ns / per_worker_ns), waited)
 
 

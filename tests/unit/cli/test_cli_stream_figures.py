@@ -4,6 +4,8 @@
 import pytest
 
 from nndeploy.cli.views.stream_figures import Ideal, Share, ideal_of, share_of
+from nndeploy.stream.engine.engine import CORES
+from nndeploy.stream.engine.workers import StageFigures
 
 
 @pytest.mark.parametrize(("shares", "ideal"), [
@@ -21,8 +23,17 @@ def test_a_stream_without_items_has_no_ideal() -> None:
     assert ideal_of({"cores": Share(0.0)}, 1.0, 0) is None
 
 
+def stage(busy_ns, core_wait_ns, name="s0") -> StageFigures:
+    return StageFigures(name, 2, 1, busy_ns, core_wait_ns=core_wait_ns)
+
+
 def test_shares_are_of_the_workers_and_waits_for_cores_of_the_time() -> None:
-    assert share_of(10**9, 10**8, 2, 1.0, is_cores=False) == (0.5, 0.05)
-    assert share_of(10**9, 10**8, 2, 1.0, is_cores=True) == (0.5, 0.1)
-    assert share_of(10**10, 10**10, 2, 1.0, is_cores=True) == (1.0, 1.0)  # several threads may wait at once
-    assert share_of(10**9, None, 2, 1.0, is_cores=False) == (0.5, None)
+    assert share_of(stage(10**9, 10**8), 1.0) == (0.5, 0.05)
+    assert share_of(stage(10**9, 10**8, CORES), 1.0) == (0.5, 0.1)
+    assert share_of(stage(10**10, 10**10, CORES), 1.0) == (1.0, 1.0)  # several threads may wait at once
+    assert share_of(stage(10**9, None), 1.0) == (0.5, None)
+
+
+def test_shares_are_of_the_time_since_the_last_figures() -> None:
+    assert share_of(stage(10**9, 10**8), 1.0, stage(6 * 10**8, 6 * 10**7)) == (0.2, 0.02)
+    assert share_of(stage(10**9, None), 1.0, stage(6 * 10**8, None)) == (0.2, None)

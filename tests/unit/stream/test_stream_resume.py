@@ -227,6 +227,33 @@ def test_the_name_of_a_new_folder_is_on_the_disk_before_anything_is_counted(tmp_
     journal.close()
 
 
+def test_a_journal_is_on_the_disk_before_a_run_goes_on(tmp_path, monkeypatch) -> None:
+    """Each line before it counts, one that replaces a long journal before it has the name, and then the name."""
+    path, events, forced = tmp_path / "y.resume", [], {}
+
+    def fsync(descriptor):
+        status = os.fstat(descriptor)
+        forced[status.st_ino] = status.st_size
+        events.append(status.st_ino)
+
+    def replace(source, target, real=os.replace):
+        status = Path(source).stat()
+        events.append(forced[status.st_ino] == status.st_size)
+        real(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    journal = Journal(path, {"inputs": "x"})
+    for long_bytes, count in ((1 << 20, 1), (1 << 20, 2), (0, 3)):
+        monkeypatch.setattr(resume, "LONG_JOURNAL_BYTES", long_bytes)
+        journal.write(resume.Progress(count), [])
+        assert forced[path.stat().st_ino] == path.stat().st_size
+    assert events[-2:] == [True, tmp_path.stat().st_ino]
+    events.clear()
+    journal.remove()
+    assert events == [tmp_path.stat().st_ino]
+
+
 def test_a_journal_stays_short_and_locked(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(resume, "LONG_JOURNAL_BYTES", 5000)
     path = tmp_path / "y.resume"
