@@ -8,6 +8,7 @@ accepts nothing before it has loaded, so whoever is answered is answered by one 
 """
 
 import asyncio
+import gc
 import os
 import socket
 import threading
@@ -128,6 +129,8 @@ class Service:
         """
         for name, path in self._bundles.items():
             self._models[name].open(path, version_at(path))
+        gc.collect()
+        gc.freeze()  # a later collection of all that was imported and loaded would hold up every request for 25 ms
         if self._place is not None:
             self._listen(self._place.listening)
         self._figures.loaded()

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -136,7 +137,8 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     raise DataError(f"unknown element type {name!r}")
 
 
-def dtype_name(dtype: np.dtype[Any]) -> str:
+@lru_cache
+def dtype_name(dtype: np.dtype[Any]) -> str:  # NumPy puts a name together anew each time
     """Returns the name in `DTYPES` of a numpy dtype; str, bytes and object are "string"."""
     return "string" if dtype.kind in "OSUT" else dtype.name
 

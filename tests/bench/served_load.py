@@ -12,10 +12,12 @@ import ctypes
 import os
 import random
 import statistics
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ import serve_engines
 import uvloop
 from interleaved import Array
 
+BY_HAND = Path(__file__).with_name("served_by_hand.py")
 SEED = 7
 SHARE = 0.8
 """Part of the highest rate at which requests come at random times."""
@@ -32,11 +35,15 @@ SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a time of load came to: requests a second, and milliseconds of a request from when it was due."""
+    """What a time of load came to: requests a second, and milliseconds of a request from when it was due.
+
+    `waits` is the part of the time in which a thread of the server waited for a core; several at once count so often.
+    """
 
     rate: float
     p50_ms: float
     p99_ms: float
+    waits: float = 0.0
 
 
 def busy(address: str, inputs: Mapping[str, Array], clients: int, seconds: float) -> Load:
@@ -52,37 +59,55 @@ def at_random(address: str, inputs: Mapping[str, Array], clients: int, seconds: 
 def rows(
     bundle: Path, inputs: Mapping[str, Array], processes: Sequence[int], clients: int, seconds: float, rounds: int
 ) -> list[list[str]]:
-    """Returns the rows of a bundle, one for each number of processes; all take turns, while the others are stopped."""
+    """Returns the rows of a bundle: of a server by hand, then one for each number of processes.
+
+    All take turns, while the others are stopped.
+    """
+    by_hand = partial(serve_engines.started, [sys.executable, str(BY_HAND), str(bundle)], "ready:")
+    starts: dict[str, Callable[[], str]] = {"by hand": by_hand}
+    for number in processes:
+        options = ("--processes", str(number))
+        starts[str(number)] = partial(serve_engines.served, str(bundle), "http", options)
     with contextlib.ExitStack() as stack:
         served = {}
-        for number in processes:
-            address = serve_engines.served(str(bundle), "http", ("--processes", str(number)))
+        for name, start in starts.items():
+            address = start()
             stack.callback(serve_engines.end_server)
-            served[number] = address, serve_engines.server_processes()
-        memory = {number: sum(one.memory_full_info().pss for one in every) for number, (_, every) in served.items()}
+            served[name] = address, serve_engines.server_processes()
+        memory = {name: sum(one.memory_full_info().pss for one in every) for name, (_, every) in served.items()}
 
-        def turns(load: Callable[[int, str], Load]) -> dict[int, list[Load]]:
-            found = {number: list[Load]() for number in processes}
+        def turns(load: Callable[[str, str], Load]) -> dict[str, list[Load]]:
+            found = {name: list[Load]() for name in served}
             for _ in range(rounds):
-                for number, (address, _) in served.items():
-                    with _stopped([one for other, (_, every) in served.items() if other != number for one in every]):
-                        found[number].append(load(number, address))
+                for name, (address, own) in served.items():
+                    with _stopped([one for other, (_, every) in served.items() if other != name for one in every]):
+                        began, waited = time.monotonic(), _waited(own)
+                        one = load(name, address)
+                        waits = (_waited(own) - waited) / (time.monotonic() - began)
+                        found[name].append(replace(one, waits=waits))
             return found
 
         kept = turns(lambda _, address: busy(address, inputs, clients, seconds))
-        rates = {number: statistics.median(one.rate for one in every) for number, every in kept.items()}
-        paced = turns(lambda number, address: at_random(address, inputs, clients, seconds, SHARE * rates[number]))
+        rates = {name: statistics.median(one.rate for one in every) for name, every in kept.items()}
+        paced = turns(lambda name, address: at_random(address, inputs, clients, seconds, SHARE * rates[name]))
     return [
         [
-            str(number),
-            f"{memory[number] / (1 << 20):.0f}",
-            f"{rates[number]:,.0f}",
-            f"{statistics.median(one.p50_ms for one in paced[number]):.2f}",
-            f"{statistics.median(one.p99_ms for one in paced[number]):.2f}",
-            f"{statistics.median(one.p99_ms / one.p50_ms for one in paced[number]):.1f}",
+            name,
+            f"{memory[name] / (1 << 20):.0f}",
+            f"{rates[name]:,.0f}",
+            f"{statistics.median(one.p50_ms for one in every):.2f}",
+            f"{statistics.median(one.p99_ms for one in every):.2f}",
+            f"{statistics.median(one.p99_ms / one.p50_ms for one in every):.1f}",
+            f"{statistics.median(one.waits for one in every):.0%}",
         ]
-        for number in processes
+        for name, every in paced.items()
     ]
+
+
+def _waited(processes: Sequence[psutil.Process]) -> float:
+    """Returns for how many seconds the threads of processes have waited for a core so far, all together."""
+    every = (path for one in processes for path in Path(f"/proc/{one.pid}/task").glob("*/schedstat"))
+    return sum(int(path.read_text().split()[1]) for path in every) / 1e9
 
 
 @contextlib.contextmanager

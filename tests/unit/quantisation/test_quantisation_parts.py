@@ -61,6 +61,13 @@ def test_no_sample_is_calibrated_and_measured_with(count: int) -> None:
     assert len(calibration) >= count // 2
 
 
+@pytest.mark.parametrize("turns", [2, 3, 4, 5, 8])
+def test_samples_that_take_turns_are_not_measured_by_one_of_them(turns: int) -> None:
+    held_out = split_samples([{"x": np.array(i)} for i in range(16)]).held_out
+    assert len(held_out) == 4
+    assert len({int(sample["x"]) % turns for sample in held_out}) > 1
+
+
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 20])
 def test_the_search_finds_the_least_count_in_few_trials(most: int) -> None:
     for enough in range(1, most + 1):

@@ -3,6 +3,7 @@
 
 import contextlib
 import copy
+import gc
 import http.client
 import json
 import random
@@ -76,6 +77,14 @@ def test_it_is_live_and_not_ready_while_it_loads(serving) -> None:
     status, answer, headers = caller.asked(INFER, BODY)
     assert (status, headers["Retry-After"]) == (503, "1")
     assert "not ready" in answer["error"]
+
+
+def test_no_collection_of_garbage_looks_through_what_was_loaded(serving, fake_program) -> None:
+    program = fake_program()
+    caller = serving(program, loads=False)
+    assert any(one is program for one in gc.get_objects())
+    caller.service.load()
+    assert not any(one is program for one in gc.get_objects())
 
 
 @pytest.mark.parametrize(("path", "body", "headers", "status", "reason"), [
