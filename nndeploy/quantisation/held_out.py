@@ -2,7 +2,7 @@
 """Samples in two parts: those that ranges are taken from, and those that the accuracy is measured on.
 
 One of each four is held out, at places that are drawn: those of a folder often take turns, such as cuts of a few
-pictures, and every fourth would then be of one and the same. Law: no sample is in both parts, unless there is one alone.
+pictures, and every fourth would be of the same. Law: no sample is in both parts, unless there is one alone.
 """
 
 import random
