@@ -61,6 +61,13 @@ def let_go_of_pages(content: Content) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
+def let_go_of_all_pages() -> None:
+    """Does the same with the pages of all mapped files: what is needed once more is read again."""
+    for one in list(_maps.values()):
+        if (mapped := one()) is not None:
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
 @contextlib.contextmanager
 def letting_go_of_pages() -> Iterator[None]:
     """Gives the pages of all mapped files back again and again, while a library copies what is in them.
@@ -72,9 +79,7 @@ def letting_go_of_pages() -> Iterator[None]:
 
     def let_go() -> None:
         while not is_copied.wait(_LET_GO_SECONDS):
-            for one in list(_maps.values()):
-                if (mapped := one()) is not None:
-                    mapped.madvise(mmap.MADV_DONTNEED)
+            let_go_of_all_pages()
 
     thread = Thread(target=let_go, daemon=True)
     thread.start()

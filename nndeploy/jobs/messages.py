@@ -162,7 +162,7 @@ def response_from_folder(folder: Path) -> Response:
     return Response(
         data["result"],
         {name: content_of(folder / "files" / str(i)) for i, name in enumerate(data["files"])},
-        [decode_values((folder / f"output-{i}.values").read_bytes()) for i in range(data["num_outputs"])],
+        [decode_values(content_of(folder / f"output-{i}.values")) for i in range(data["num_outputs"])],
     )
 
 

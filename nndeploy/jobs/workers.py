@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nndeploy.errors import BuildRefusedError
+from nndeploy.files.file_content import let_go_of_all_pages
 from nndeploy.files.held_folder import HeldFolder
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.child import Child
@@ -219,6 +220,7 @@ class ChildWorkers:
     def _asked(self, request: Request, seconds: float, keep: Callable[[Path], None] = lambda _folder: None) -> Response:
         with self._lock:
             child = self._idle.pop()[1] if self._idle else self._new_child()
+        let_go_of_all_pages()  # outputs of earlier calls, which would take memory beside the child's
         try:
             return child.call(request, seconds, keep)
         finally:

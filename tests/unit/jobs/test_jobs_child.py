@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job in a child: whatever a library does there costs that job only, and is said in one line."""
 
+import mmap
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import pytest
 
 from nndeploy.compiler import compile_warnings
 from nndeploy.errors import BuildRefusedError, InputError, NndeployError, UnavailableError, UsageError, error_from_json
+from nndeploy.files.file_content import let_go_of_all_pages
 from nndeploy.jobs import child, messages, workers
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response, request_from_folder, response_to_folder
@@ -243,6 +246,25 @@ def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
     assert again.artifact == built.artifact
     assert again.not_run == "why"
     np.testing.assert_array_equal(again.outputs[0]["x"], sample["x"])
+
+
+def test_large_outputs_take_no_memory_until_they_are_read_and_after(tmp_path: Path) -> None:
+    """A compile compares the outputs of many calls, and a child's memory counts beside them."""
+    (tmp_path / "task").mkdir()
+    want = np.arange(1 << 23, dtype=np.float32)
+    response_to_folder(Response({}, outputs=[{"y": want}]), tmp_path / "task")
+    before = resident_bytes()
+    (got,) = messages.response_from_folder(tmp_path / "task").outputs
+    shutil.rmtree(tmp_path / "task")
+    assert resident_bytes() - before < want.nbytes // 2
+    np.testing.assert_array_equal(got["y"], want)
+    let_go_of_all_pages()
+    assert resident_bytes() - before < want.nbytes // 2
+    np.testing.assert_array_equal(got["y"], want)
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 def test_target_with_gpus_survives_the_folder(tmp_path: Path) -> None:
