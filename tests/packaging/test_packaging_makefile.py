@@ -13,14 +13,14 @@ from nndeploy_kernels.levels import LEVELS
 from nndeploy.trust.signers import new_key, read_key
 
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "rivals", "sbom", "servers", "wheel", "zoo")}
+ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "recipes", "sbom", "servers", "wheel", "zoo")}
 FETCHED = {
     "build/arm64-root/ready",
     "build/container-base/ready",
     "build/docker-registry/usr/bin/docker-registry",
     "build/web-tools/ready",
 }
-TARGETS_WITHOUT_HELP = {*ENVIRONMENTS, *FETCHED, ".venv/ready", ".PHONY"}
+TARGETS_WITHOUT_HELP = {*ENVIRONMENTS, *FETCHED, "build/rivals/%/ready", ".venv/ready", ".PHONY"}
 
 
 def make(folder: Path, *arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
