@@ -7,6 +7,8 @@
     heads          that share keys, which were repeated for them, read them where they are
 
 The scores may have one axis for batch and heads in products and two in between, or as many everywhere.
+Operands may have another name than the keys for the same size, as the mask of an exporter does: the product by the
+values runs only where both are one, or the operand is broadcast.
 """
 
 from collections.abc import Sequence, Set
@@ -79,7 +81,7 @@ def _attention_at(usage: _Usage, number: int, step: NativeStep) -> Attention | N
     if found is None or not isinstance(found[1], AlongAxis) or found[1].kind != "softmax" or found[1].inner != 1:
         return None
     scores = _scores_of(usage, found[0], found[1])
-    if scores is None or found[1].size != step.a.sizes[-1] or scores.shape[-1] != found[1].size:
+    if scores is None or found[1].size != step.a.sizes[-1] or scores.shape[-1] != step.b.sizes[-2]:
         return None
     k = scores.maker.b
     assert isinstance(k, View), "as _product_scores looks"
@@ -151,10 +153,11 @@ def _scores_of(usage: _Usage, number: int, softmax: AlongAxis) -> _Scores | None
     if not isinstance(step, Elementwise) or step.domain is not Domain.FLOAT32 or step.output.element != "fp32":
         return None
     for place, one in enumerate(step.operands):
-        before = usage.own_maker(one.tensor.name, maker) if one.tensor and one.shape == step.output.shape else None
+        has_rows = one.tensor is not None and one.shape[:-1] == step.output.shape[:-1]
+        before = usage.own_maker(one.tensor.name, maker) if one.tensor is not None and has_rows else None
         if before is None or not isinstance(before[1], Product):
             continue
-        scores = _product_scores(before[1], step.output.shape)
+        scores = _product_scores(before[1], one.shape)
         if scores is None:
             continue
         others = list(scores.others)

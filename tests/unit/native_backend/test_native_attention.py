@@ -86,6 +86,16 @@ def test_keys_that_heads_share_are_not_copied(sizes: dict[str, int]) -> None:
     assert_right(model, artifact, given, atol=3e-5)
 
 
+@pytest.mark.parametrize("sizes", [{"n": 1, "t": 1, "p": 30, "s": 30}, {"n": 2, "t": 5, "p": 17, "s": 1}])
+def test_a_mask_whose_keys_have_a_name_of_their_own(sizes: dict[str, int]) -> None:
+    """As exporters declare it: the mask is `total_length` long, keys are past and new ones together."""
+    ranges = {**RANGES, "s": RANGES["p"]}
+    model = dynamic(SHARED.replace("float[n,1,t,p] m", "float[n,1,t,s] m"), ranges)
+    given, artifact = fed(model, sizes), built(model, ranges)
+    assert attention_of(artifact) == ["attention"]
+    assert_right(model, artifact, given, atol=3e-5)
+
+
 BY_THREE_AXES = """g (float[12,t,8] q, float[12,t,8] k0, float[12,t,8] v, float[3,1,t,t] m) => (float[12,t,8] y)
     <int64[4] apart = {3,4,-1,8}, int64[4] heads = {3,4,0,0}, int64[3] joined = {12,0,0}> {
     k = Transpose<perm=[0,2,1]>(k0) a = MatMul(q, k) sh = Shape(a) l = Gather(sh, two) t4 = Concat<axis=0>(front, l, l)
