@@ -46,7 +46,7 @@ DECODERS = {
 def write_decoder(decoder: Decoder, weights: str, path: Path) -> int:
     """Writes a model and, beside it, NAME.data; returns the bytes of its weights."""
     with path.with_suffix(".data").open("wb") as data:
-        graph = _Graph(decoder, weights, data)
+        graph = DecoderGraph(decoder, weights, data)
         onnx.save(graph.whole(), path)
         return data.tell()
 
@@ -72,8 +72,11 @@ def _caches(decoder: Decoder) -> Iterator[tuple[str, int]]:
             yield f"{layer}.{kind}", layer
 
 
-class _Graph:
+class DecoderGraph:
     """The graph as it is written: nodes in order, weights in the data file."""
+
+    takes_places = True
+    """Whether `position_ids` are an input."""
 
     def __init__(self, decoder: Decoder, weights: str, data: BinaryIO) -> None:
         self._decoder, self._weights, self._data = decoder, weights, data
@@ -105,7 +108,7 @@ class _Graph:
         inputs = [
             tensor("input_ids", TensorProto.INT64, tokens),
             tensor("attention_mask", TensorProto.INT64, ["batch_size", all_tokens]),
-            tensor("position_ids", TensorProto.INT64, tokens),
+            *([tensor("position_ids", TensorProto.INT64, tokens)] if self.takes_places else []),
         ]
         outputs = [tensor("logits", self._element, [*tokens, decoder.tokens])]
         for name, _ in _caches(decoder):
@@ -123,9 +126,9 @@ class _Graph:
         one, rows = self._decoder, self._normalised(f"{name}.input_layernorm", x)
         own, shared = one.heads * one.head_size, one.shared * one.head_size
         attention = f"{name}.self_attn"
-        q = self._heads(f"{attention}.q_proj", rows, own, biased=one.biases)
-        k = self._heads(f"{attention}.k_proj", rows, shared, biased=one.biases)
-        v = self._heads(f"{attention}.v_proj", rows, shared, biased=one.biases)
+        q = self._heads(f"{attention}.q_proj", rows, own)
+        k = self._heads(f"{attention}.k_proj", rows, shared)
+        v = self._heads(f"{attention}.v_proj", rows, shared)
         q, k = self._turned(q, cosine, sine), self._turned(k, cosine, sine)
         k = self._op("Concat", f"past_key_values.{number}.key", k, axis=2, out=f"present.{number}.key")
         v = self._op("Concat", f"past_key_values.{number}.value", v, axis=2, out=f"present.{number}.value")
@@ -134,19 +137,28 @@ class _Graph:
         scores = self._op("Mul", scores, self._number(one.head_size**-0.5))
         shares = self._op("Softmax", self._op("Add", scores, mask), axis=-1)
         mixed = self._op("Transpose", self._op("MatMul", shares, v), perm=[0, 2, 1, 3])
-        x = self._op("Add", x, self._product(f"{attention}.o_proj", self._reshaped(mixed, 0, 0, own), own, one.width))
+        return self._behind_attention(name, x, self._reshaped(mixed, 0, 0, own))
+
+    def _behind_attention(self, name: str, x: str, mixed: str) -> str:
+        one = self._decoder
+        own = one.heads * one.head_size
+        x = self._op("Add", x, self._product(f"{name}.self_attn.o_proj", mixed, own, one.width))
         rows = self._normalised(f"{name}.post_attention_layernorm", x)
         gate = self._product(f"{name}.mlp.gate_proj", rows, one.width, one.inner)
         gate = self._op("Mul", gate, self._op("Sigmoid", gate))
         gate = self._op("Mul", gate, self._product(f"{name}.mlp.up_proj", rows, one.width, one.inner))
         return self._op("Add", x, self._product(f"{name}.mlp.down_proj", gate, one.inner, one.width))
 
-    def _heads(self, name: str, x: str, columns: int, *, biased: bool) -> str:
-        x = self._product(name, x, self._decoder.width, columns)
-        if biased:
-            bias = (self._dice.standard_normal(columns, np.float32) * np.float32(0.1)).astype(self._kind)
-            x = self._op("Add", x, self._stored(f"{name}.bias", bias))
+    def _heads(self, name: str, x: str, columns: int) -> str:
+        x = self._biased(name, x, columns)
         return self._op("Transpose", self._reshaped(x, 0, 0, -1, self._decoder.head_size), perm=[0, 2, 1, 3])
+
+    def _biased(self, name: str, x: str, columns: int) -> str:
+        x = self._product(name, x, self._decoder.width, columns)
+        if not self._decoder.biases:
+            return x
+        bias = (self._dice.standard_normal(columns, np.float32) * np.float32(0.1)).astype(self._kind)
+        return self._op("Add", x, self._stored(f"{name}.bias", bias))
 
     def _turned(self, x: str, cosine: str, sine: str) -> str:
         half = self._decoder.head_size // 2
@@ -220,6 +232,7 @@ class _Graph:
         codes = self._dice.integers(0, 256, (columns, blocks, BLOCK // 2), np.uint8)
         scales = np.full((columns, blocks), rows**-0.5 / 4.6, np.float32)  # the deviation of 0 to 15 is 4.6
         scales *= self._dice.random(scales.shape, np.float32) + np.float32(0.5)
+        scales = scales.astype(np.float16).astype(np.float32)  # so that formats with scales of 16 bits hold the same
         inputs = x, self._stored(f"{name}_Q4", codes), self._stored(f"{name}_scales", scales.reshape(-1))
         sizes = {"K": rows, "N": columns, "bits": 4, "block_size": BLOCK, "accuracy_level": 4}
         return self._op("MatMulNBits", *inputs, out=out, domain="com.microsoft", **sizes)

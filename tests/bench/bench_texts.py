@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Language models with random weights, written by nndeploy and by engines made for texts, on the same weights.
+
+A model is a name and its weights, as qwen-0.5b:int4 (float32, int4; of `decoders.DECODERS`). Engines are those of
+`text_engines`; all but nndeploy run in the environment of `make text-engines`. One process each, all but one stopped,
+in interleaved rounds: a prompt, then greedy tokens one by one. In float32 all have to write the same tokens: exit code
+1 where they do not. Of int4 each rounds activations in its own way, and texts of random weights part: the table says
+after how many tokens.
+"""
+
+import json
+import os
+import statistics
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import numpy as np
+from commands import NNDEPLOY, ran
+from decoders import DECODERS, write_decoder
+from figures import ROOT
+from genai_decoders import write_genai_decoder
+from interleaved import Engine, Pace, race
+from report import Report, add_race, bench_parser, geometric_mean, words
+
+ENGINES = ("nndeploy", "onnxruntime-genai")
+WEIGHTS = ("float32", "int4")
+ENVIRONMENT = ROOT / "build" / "text-engines-env"
+
+
+def main() -> None:
+    parser = bench_parser(__doc__)
+    parser.add_argument("models", nargs="*", default=["qwen-0.5b:int4"])
+    parser.add_argument("--engines", type=words, default=",".join(ENGINES))
+    parser.add_argument("--prompt", type=int, default=256, help="tokens")
+    parser.add_argument("--steps", type=int, default=32, help="tokens that are written")
+    parser.add_argument("--folder", type=Path, help="keep the models here, and take those that are there")
+    parser.add_argument("--environment", type=Path, default=ENVIRONMENT, help="of the other engines")
+    add_race(parser, seconds=0.0, rounds=3, threads="1,2")
+    options = parser.parse_args()
+    with Report(options, "speed.md", "Texts beside other engines") as report, ExitStack() as stack:
+        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        table = report.table("model", "threads:", "engine", "prefill tokens/s:", "decode tokens/s:", "peak MB:",
+                             "same tokens:", "version")  # fmt: skip
+        ratios = list[float]()
+        for model in options.models:
+            name, _, weights = model.partition(":")
+            if name not in DECODERS or weights not in WEIGHTS:
+                parser.error(f"{model}: NAME:WEIGHTS of {', '.join(DECODERS)} and {', '.join(WEIGHTS)}")
+            files = _written(folder, name, weights, options.engines)
+            for threads in options.threads:
+                rows, faster = _raced(options, report, model, files, threads)
+                for row in rows:
+                    table.row(model, threads, *row)
+                ratios += faster
+        report.text(f"nndeploy over each other engine, prefill and decode: {geometric_mean(ratios):.2f} in the mean.")
+
+
+def _written(folder: Path, name: str, weights: str, engines: list[str]) -> dict[str, Path]:
+    """Returns the file or folder of each engine; writes those that are not there."""
+    path, genai = folder / f"{name}-{weights}.onnx", folder / f"{name}-{weights}-genai"
+    if not path.exists():
+        write_decoder(DECODERS[name], weights, path)
+    if not path.with_suffix(".nnd").exists():
+        ran([*NNDEPLOY, "compile", path, "-o", path.with_suffix(".nnd")])
+    if "onnxruntime-genai" in engines and not genai.exists():
+        write_genai_decoder(DECODERS[name], weights, genai)
+    files = {"nndeploy": path.with_suffix(".nnd"), "onnxruntime-genai": genai}
+    return {engine: files.get(engine, path) for engine in engines}
+
+
+def _raced(
+    options: Any, report: Report, model: str, files: dict[str, Path], threads: int
+) -> tuple[list[list[str]], list[float]]:
+    """Returns the rows of a table, and how much faster nndeploy is than each other engine."""
+    tokens = DECODERS[model.partition(":")[0]].tokens
+    inputs = {"prompt": np.random.default_rng(3).integers(0, tokens, options.prompt), "steps": np.array(options.steps)}
+    with tempfile.TemporaryDirectory() as name:
+        records = {engine: Path(name) / f"{engine}.jsonl" for engine in files}
+        engines = [
+            Engine(
+                engine, "text_engines:texts",
+                {"engine": engine, "model": str(path), "threads": threads, "record": str(records[engine])},
+                "" if engine == "nndeploy" else str(options.environment / "bin" / "python"),
+            )
+            for engine, path in files.items()
+        ]  # fmt: skip
+        found = race(engines, inputs, Pace(options.seconds, options.rounds, 0.0))
+        lines = {engine: list(map(json.loads, records[engine].read_text().splitlines())) for engine in found.outputs}
+    report.sample(model=model, threads=threads, lines=lines)
+    rates = {
+        engine: [
+            count / statistics.median(one[what] for one in told[-options.rounds :])
+            for what, count in (("first", options.prompt), ("later", 1))
+        ]
+        for engine, told in lines.items()
+    }
+    wanted, rows = found.outputs["nndeploy"][0], []
+    for engine, told in lines.items():
+        same = _same(found.outputs[engine][0], wanted)
+        assert same == options.steps or not model.endswith(":float32"), (engine, same)
+        peak = max(one["peak"] for one in told) / 1e6
+        cells = (*(f"{rate:.1f}" for rate in rates[engine]), f"{peak:.0f}", f"{same} of {options.steps}")
+        rows.append([engine, *cells, found.notes[engine]])
+    rows += [[engine, "", "", "", "", why] for engine, why in found.refused.items()]
+    others = [rates[engine] for engine in rates if engine != "nndeploy"]
+    return rows, [ours / theirs for one in others for ours, theirs in zip(rates["nndeploy"], one, strict=True)]
+
+
+def _same(found: Any, wanted: Any) -> int:
+    """Returns how many first tokens are the same."""
+    other = np.flatnonzero(found != wanted)
+    return int(other[0]) if other.size else len(wanted)
+
+
+if __name__ == "__main__":
+    main()

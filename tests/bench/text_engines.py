@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines that write texts, each made inside a child of `interleaved`: greedy tokens behind a prompt.
+
+All get the weights of one ONNX model of `decoders` in their own format, and keep caches of float32. A call writes one
+text and appends a line to `record`: seconds to the first token, seconds of a later one, and the most bytes that the
+process has held. Seconds are those of the processor on one thread, which other work does not change.
+"""
+
+import json
+import resource
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from interleaved import Array, Inputs, Ready
+
+Got = Callable[[int], None]
+Writer = Callable[[list[int], int, Got], None]
+"""Writes so many tokens behind a prompt, and tells each when it is there."""
+
+
+def texts(inputs: Inputs, engine: str, model: str, threads: int, record: str) -> Ready:
+    """`inputs` are the tokens of a "prompt" and the number of "steps"; `model` is a file or a folder."""
+    prompt, steps = [int(one) for one in inputs["prompt"]], int(inputs["steps"])
+    writer, note = _OPENERS[engine](model, threads, len(prompt) + steps)
+    clock = time.process_time if threads == 1 else time.perf_counter
+
+    def call() -> list[int]:
+        tokens, times = list[int](), [clock()]
+
+        def got(token: int) -> None:
+            tokens.append(token)
+            times.append(clock())
+
+        writer(prompt, steps, got)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        told = {"first": times[1] - times[0], "later": (times[-1] - times[1]) / (steps - 1), "peak": peak}
+        with Path(record).open("a") as lines:
+            lines.write(json.dumps(told) + "\n")
+        return tokens
+
+    return Ready(call, lambda tokens: [np.array(tokens)], note)
+
+
+def _nndeploy(model: str, threads: int, most: int) -> tuple[Writer, str]:
+    from nndeploy import LoadOptions, __version__, load_bundle
+
+    return partial(_write_by_steps, load_bundle(model, LoadOptions(threads=threads))), __version__
+
+
+def _write_by_steps(program: Any, prompt: list[int], steps: int, got: Got) -> None:
+    caches: dict[str, Array] = {}
+    for one in program.inputs:
+        if one.name.startswith("past"):
+            _, heads, _, size = one.type.shape
+            caches[one.name] = np.zeros((1, heads, 0, size), one.type.dtype)
+    new, past = prompt, 0
+    for _ in range(steps):
+        feed = {
+            "input_ids": np.array([new]),
+            "attention_mask": np.ones((1, past + len(new)), np.int64),
+            "position_ids": np.arange(past, past + len(new))[None],
+        }
+        outputs = program.run({**feed, **caches})
+        past += len(new)
+        caches = {name: outputs[name.replace("past_key_values", "present")] for name in caches}
+        new = [int(outputs["logits"][0, -1].argmax())]
+        got(new[0])
+
+
+def _genai(model: str, threads: int, most: int) -> tuple[Writer, str]:
+    """ONNX Runtime GenAI, of a folder that `genai_decoders` wrote."""
+    import onnxruntime_genai as genai
+
+    configuration = genai.Config(model)
+    told = {"intra_op_num_threads": threads, "inter_op_num_threads": 1}
+    configuration.overlay(json.dumps({"model": {"decoder": {"session_options": told}}}))
+    network = genai.Model(configuration)
+
+    def write(prompt: list[int], steps: int, got: Got) -> None:
+        search = genai.GeneratorParams(network)
+        search.set_search_options(max_length=most, min_length=most, do_sample=False)
+        generator = genai.Generator(network, search)
+        generator.append_tokens(np.array(prompt, np.int32))
+        for _ in range(steps):
+            generator.generate_next_token()
+            got(int(generator.get_next_tokens()[0]))
+
+    return write, str(genai.__version__)
+
+
+_OPENERS = {"nndeploy": _nndeploy, "onnxruntime-genai": _genai}
