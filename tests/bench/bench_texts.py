@@ -26,8 +26,9 @@ from genai_decoders import write_genai_decoder
 from interleaved import Engine, Pace, race
 from report import Report, add_race, bench_parser, geometric_mean, words
 
-ENGINES = ("nndeploy", "onnxruntime-genai")
+ENGINES = ("nndeploy", "onnxruntime-genai", "openvino-genai", "llama.cpp")
 WEIGHTS = ("float32", "int4")
+_WRITERS = {"openvino-genai": "openvino_decoders.py", "llama.cpp": "gguf_decoders.py"}
 ENVIRONMENT = ROOT / "build" / "text-engines-env"
 
 
@@ -51,7 +52,7 @@ def main() -> None:
             name, _, weights = model.partition(":")
             if name not in DECODERS or weights not in WEIGHTS:
                 parser.error(f"{model}: NAME:WEIGHTS of {', '.join(DECODERS)} and {', '.join(WEIGHTS)}")
-            files = _written(folder, name, weights, options.engines)
+            files = _written(options, folder, name, weights)
             for threads in options.threads:
                 rows, faster = _raced(options, report, model, files, threads)
                 for row in rows:
@@ -60,17 +61,33 @@ def main() -> None:
         report.text(f"nndeploy over each other engine, prefill and decode: {geometric_mean(ratios):.2f} in the mean.")
 
 
-def _written(folder: Path, name: str, weights: str, engines: list[str]) -> dict[str, Path]:
+def _written(options: Any, folder: Path, name: str, weights: str) -> dict[str, Path]:
     """Returns the file or folder of each engine; writes those that are not there."""
-    path, genai = folder / f"{name}-{weights}.onnx", folder / f"{name}-{weights}-genai"
+    path = folder / f"{name}-{weights}.onnx"
+    files = {
+        "nndeploy": path.with_suffix(".nnd"),
+        "onnxruntime-genai": path.with_suffix(".genai"),
+        "openvino-genai": path.with_suffix(".openvino"),
+        "llama.cpp": path.with_suffix(".gguf"),
+    }
     if not path.exists():
         write_decoder(DECODERS[name], weights, path)
-    if not path.with_suffix(".nnd").exists():
-        ran([*NNDEPLOY, "compile", path, "-o", path.with_suffix(".nnd")])
-    if "onnxruntime-genai" in engines and not genai.exists():
-        write_genai_decoder(DECODERS[name], weights, genai)
-    files = {"nndeploy": path.with_suffix(".nnd"), "onnxruntime-genai": genai}
-    return {engine: files.get(engine, path) for engine in engines}
+    for engine in options.engines:
+        if files[engine].exists():
+            continue
+        if engine == "nndeploy":
+            _done([*NNDEPLOY, "compile", path, "-o", files[engine]])
+        elif engine == "onnxruntime-genai":
+            write_genai_decoder(DECODERS[name], weights, files[engine])
+        else:
+            writer = Path(__file__).with_name(_WRITERS[engine])
+            _done([options.environment / "bin" / "python", writer, name, path, files[engine]])
+    return {engine: files[engine] for engine in options.engines}
+
+
+def _done(command: list[Any]) -> None:
+    """Runs a command; ends this one with its last words where it fails."""
+    _ = ran(command).answer
 
 
 def _raced(

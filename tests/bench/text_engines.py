@@ -92,4 +92,61 @@ def _genai(model: str, threads: int, most: int) -> tuple[Writer, str]:
     return write, str(genai.__version__)
 
 
-_OPENERS = {"nndeploy": _nndeploy, "onnxruntime-genai": _genai}
+def _openvino(model: str, threads: int, most: int) -> tuple[Writer, str]:
+    """OpenVINO GenAI, of a folder that `openvino_decoders` wrote; its precisions are said, which default to less."""
+    import openvino
+    import openvino_genai as genai
+
+    class Streamer(genai.StreamerBase):  # type: ignore[misc]
+        def __init__(self, got: Got) -> None:
+            super().__init__()
+            self._got = got
+
+        def write(self, tokens: int | list[int]) -> Any:
+            for token in [tokens] if isinstance(tokens, int) else tokens:
+                self._got(token)
+            return genai.StreamingStatus.RUNNING
+
+        def end(self) -> None:
+            pass
+
+    pipeline = genai.LLMPipeline(
+        model, "CPU", INFERENCE_PRECISION_HINT="f32", KV_CACHE_PRECISION="f32", INFERENCE_NUM_THREADS=threads
+    )
+
+    def write(prompt: list[int], steps: int, got: Got) -> None:
+        how = genai.GenerationConfig(max_new_tokens=steps, ignore_eos=True, do_sample=False, apply_chat_template=False)
+        given = openvino.Tensor(np.array([prompt])), openvino.Tensor(np.ones((1, len(prompt)), np.int64))
+        pipeline.generate(genai.TokenizedInputs(*given), how, Streamer(got))
+
+    return write, genai.get_version()
+
+
+def _llama(model: str, threads: int, most: int) -> tuple[Writer, str]:
+    """llama.cpp, of a file that `gguf_decoders` wrote."""
+    import llama_cpp
+
+    llama_cpp.llama_backend_init()
+    network = llama_cpp.llama_model_load_from_file(model.encode(), llama_cpp.llama_model_default_params())
+    how = llama_cpp.llama_context_default_params()
+    how.n_ctx = how.n_batch = how.n_ubatch = most
+    how.n_threads = how.n_threads_batch = threads
+    how.type_k = how.type_v = llama_cpp.GGML_TYPE_F32
+    context = llama_cpp.llama_init_from_model(network, how)
+    count = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(network))
+
+    def write(prompt: list[int], steps: int, got: Got) -> None:
+        llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(context), True)
+        new = prompt
+        for _ in range(steps):
+            tokens = (llama_cpp.llama_token * len(new))(*new)
+            if llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(tokens, len(new))):
+                raise RuntimeError("llama_decode")
+            logits = np.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(context, -1), (count,))
+            new = [int(logits.argmax())]
+            got(new[0])
+
+    return write, str(llama_cpp.__version__)
+
+
+_OPENERS = {"nndeploy": _nndeploy, "onnxruntime-genai": _genai, "openvino-genai": _openvino, "llama.cpp": _llama}
