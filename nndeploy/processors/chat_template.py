@@ -2,7 +2,8 @@
 """The parameter of a step that is a chat template: Jinja in or beside a tokenizer_config.json, or a file of its own.
 
 Templates may have been written by anybody. They run in Jinja's sandbox, which lets them change nothing and reach no
-attribute that begins with an underscore; what they write has a largest length. The package belongs to the extra `text`.
+attribute that begins with an underscore; what they compute and write has bounds (`bounded_jinja.py`). The package
+belongs to the extra `text`.
 """
 
 import json
@@ -17,7 +18,6 @@ from nndeploy.errors import DataError, InputError, MissingInputError, Unavailabl
 from nndeploy.processors.parameters import ReadFile
 from nndeploy.version import install_command
 
-MAX_TEXT = 1 << 24
 BESIDE = "chat_template.jinja"
 """Where newer exports have the template, beside a tokenizer_config.json that has the special tokens alone."""
 SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
@@ -60,16 +60,14 @@ class ChatTemplate:
         """
         try:
             from jinja2 import TemplateError
-            from jinja2.ext import loopcontrols
-            from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+            from nndeploy.processors.bounded_jinja import bounded_template
         except ImportError as err:
             what = "a chat template needs the package jinja2, which is not installed"
             raise UnavailableError(what, hint=install_command("text")) from err
-        sandbox = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-        sandbox.filters["tojson"] = _json
-        sandbox.globals |= {"raise_exception": _refuse, "strftime_now": lambda form: datetime.now().strftime(form)}
+        functions = {"raise_exception": _refuse, "strftime_now": lambda form: datetime.now().strftime(form)}
         try:
-            return sandbox.from_string(self.source)
+            return bounded_template(self.source, functions, {"tojson": _json})
         except (TemplateError, RecursionError) as err:
             raise DataError(f"is no template of Jinja: {err}") from err
 
@@ -77,21 +75,17 @@ class ChatTemplate:
         """Returns what the template writes for messages, up to where the answer begins.
 
         Raises:
-            InputError: it refuses them, fails on them, or writes too much.
+            InputError: it refuses them, fails on them, or computes or writes too much.
         """
-        written: list[str] = []
-        length = 0
+        from nndeploy.processors.bounded_jinja import generated
+
+        values = {"messages": messages, "add_generation_prompt": True, **self.special}
         try:
-            for part in self.compiled.generate(messages=messages, add_generation_prompt=True, **self.special):
-                length += len(part)
-                if length > MAX_TEXT:
-                    raise InputError(f"the template writes more than {MAX_TEXT} characters")
-                written.append(part)
+            return "".join(generated(self.compiled, values))
         except InputError:
             raise
         except Exception as err:  # a template may fail in any way
             raise InputError(f"the chat template fails on these messages: {err}") from err
-        return "".join(written)
 
 
 def _text(name: str, read_file: ReadFile) -> str:

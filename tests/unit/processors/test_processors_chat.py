@@ -8,7 +8,7 @@ import pytest
 
 from nndeploy.errors import DataError, InputError, UnavailableError
 
-pytest.importorskip("jinja2", reason="the extra text is not installed")
+sandbox = pytest.importorskip("jinja2.sandbox", reason="the extra text is not installed")
 
 TEMPLATE = """{{ bos_token }}{% for m in messages %}
 {% if m.role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}
@@ -68,6 +68,36 @@ def test_what_are_no_messages_or_are_refused_by_the_template_is_one_line(chat, m
 def test_a_template_reaches_nothing_outside_and_ends(chat, template) -> None:
     with pytest.raises(InputError):
         chat(template + "{{ raise_exception('an undefined value is not written') }}")({"messages": HELLO})
+
+
+DOUBLED = ("{% set x = x ~ x %}", "{% set x = x + x %}", "{% set x %}{{ x }}{{ x }}{% endset %}", "{% set x = f(x) %}")
+
+
+@pytest.mark.parametrize("template", [
+    "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+    "{% for i in range(9) recursive %}{{ loop(range(9)) if loop.depth < 9 }}{% endfor %}",
+    "{% macro f(n) %}{{ f(n - 1) ~ f(n - 1) if n }}{% endmacro %}{{ f(40) }}",
+    "{{ 2 ** (2 ** 40) }}", "{{ [0] * 2 ** 40 }}",
+    *("{% macro f(x) %}{{ x }}{{ x }}{% endmacro %}{% set x = 'x' %}" + 40 * one for one in DOUBLED),
+])  # fmt: skip
+def test_what_a_template_computes_ends(chat, template) -> None:
+    with pytest.raises(InputError, match="template"):
+        chat(template)({"messages": HELLO})
+
+
+def test_within_the_bounds_a_template_writes_what_jinja_writes(chat) -> None:
+    template = """{% set of = namespace(n=0) %}{% macro tag(x) %}<{{ x }}>{% endmacro %}
+    {% for m in messages + messages %}{% set of.n = of.n + loop.index * 2 ** loop.index0 %}
+    {{ tag(m.role) ~ loop.last ~ loop.length ~ loop.previtem is defined }}{% else %}none{% endfor %}
+    {% for one in [1, [2, [3]]] recursive %}{{ loop(one) if one is iterable else one }},{% endfor %}
+    {% for one in nothing %}{% else %}{% set x %}{{ of.n }}{% endset %}{{ x }}{% endfor %}
+    {% for i in range(9) if i % 2 %}{% if i > 5 %}{% break %}{% endif %}{{ i }}{% endfor %}"""
+    plain = sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    wanted = plain.from_string(template).render(messages=HELLO)
+    assert "<user>" in wanted
+    assert chat(template)({"messages": HELLO})["text"] == wanted
 
 
 @pytest.mark.parametrize("template", ["{% if %}", "{{ x", None, 3])
