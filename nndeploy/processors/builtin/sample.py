@@ -12,12 +12,11 @@ from nndeploy.processors.arrays import Array, floats_from_value, shape_text, tok
 from nndeploy.processors.next_token import Choice
 from nndeploy.processors.parameters import Count, ReadFile
 from nndeploy.processors.sampling import FIELD, Sampling, check_names
+from nndeploy.processors.text_so_far import TextsSoFar
 from nndeploy.processors.timestamps import Timestamps
-from nndeploy.processors.tokenizer_file import TokenizerFile, decoded
+from nndeploy.processors.tokenizer_file import TokenizerFile
 
 _PLAIN = Choice()
-TAIL = 8
-"""So many tokens of the prompt are decoded with a text: some decoders drop the space where a text begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ class Sample(Sampling):
         times = None
         if self.timestamps is not None:
             times = Timestamps(self.timestamps, min(stops, default=0), self.max_initial_timestamp)
-        object.__setattr__(self, "_made", _Made(tokenizer, stops, own, never, not_first, begin, times))
+        object.__setattr__(self, "_made", _Made(TextsSoFar(tokenizer), stops, own, never, not_first, begin, times))
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -179,7 +178,7 @@ class Sample(Sampling):
             is_full = self.context is not None and len(seen) + 1 >= self.context
             end = "max-tokens" if len(written) >= how.max_tokens else "context" if is_full else ""
         spoken = written if made.times is None else written[written < made.times.first]
-        text = _written(made.tokenizer, asked[-TAIL:].tolist(), spoken.tolist(), is_whole=bool(end))
+        text = made.texts.text(asked, spoken, is_whole=bool(end))
         cuts = [place for one in how.stop_texts if (place := text.find(one)) >= 0]
         if cuts:
             return written, text[: min(cuts)], "stop-text"
@@ -195,7 +194,7 @@ class Sample(Sampling):
 class _Made:
     """What is made of the parameters once: `never` and `not_first` are the tokens that are not taken."""
 
-    tokenizer: Any
+    texts: TextsSoFar
     stops: tuple[int, ...]
     own: Sampling
     never: Sequence[int]
@@ -225,12 +224,3 @@ def _without_begun(text: str, stop_texts: Sequence[str]) -> str:
     """Returns a text without an end that is the beginning of a stop text."""
     begun = (one[:size] for one in stop_texts for size in range(1, len(one)))
     return text[: len(text) - max((len(one) for one in begun if text.endswith(one)), default=0)]
-
-
-def _written(tokenizer: Any, before: Sequence[int], tokens: Sequence[int], *, is_whole: bool) -> str:
-    """Returns the text of tokens, as it follows that of the tokens before them."""
-    head = decoded(tokenizer, before, special_tokens=False)
-    both = decoded(tokenizer, [*before, *tokens], special_tokens=False, is_whole=is_whole)
-    if both.startswith(head):
-        return both[len(head) :]
-    return decoded(tokenizer, tokens, special_tokens=False, is_whole=is_whole)
