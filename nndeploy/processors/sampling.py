@@ -6,17 +6,20 @@ Law: names, kinds and limits of these settings stand here alone, for pipelines, 
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Annotated, Self
 
 from nndeploy.errors import DataError, InputError, did_you_mean
 from nndeploy.processors.next_token import Choice
-from nndeploy.processors.parameters import Count, with_parameters
+from nndeploy.processors.parameters import Count, Range, with_parameters
 
 FIELD = "sampling"
 """The field of a record that says which settings it has otherwise."""
+LOGPROBS = "logprobs"
+"""The setting, and the field of a text that says how likely its tokens were."""
 MAX_STOP_TEXTS = 64
 MAX_STOP_CHARACTERS = 1000
 """Stop texts are looked for after each token, so there are so many at most, and each has so many characters."""
+NO_LOGPROBS, MAX_LOGPROBS = -1, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,7 @@ class Sampling(Choice):
 
     stop_texts: tuple[str, ...] = ()
     max_tokens: Count = 256
+    logprobs: Annotated[int, Range(NO_LOGPROBS, MAX_LOGPROBS)] = NO_LOGPROBS
 
     def __post_init__(self) -> None:
         if "" in self.stop_texts:
@@ -48,8 +52,10 @@ class Sampling(Choice):
             made: Self = with_parameters(self, wishes, FIELD)
         except DataError as err:
             raise InputError(err.what, where=err.where, hint=err.hint) from err
-        if made.max_tokens > self.max_tokens:
-            raise InputError(f"max-tokens must be at most {self.max_tokens}, is {made.max_tokens}", where=FIELD)
+        for name in ("max_tokens", "logprobs"):
+            most, asked = getattr(self, name), getattr(made, name)
+            if asked > most:
+                raise InputError(f"{name.replace('_', '-')} must be at most {most}, is {asked}", where=FIELD)
         return made
 
 

@@ -20,7 +20,8 @@ TAIL = 8
 text begins."""
 MOST_TEXTS = 256
 """Texts that are remembered: more than are written at once."""
-_HALF = "\ufffd"
+HALF = "\ufffd"
+"""What a decoder writes for half a character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,13 @@ class TextsSoFar:
             text = self._whole(before.tolist(), tokens.tolist())
         if is_whole:
             return text
-        if not text.endswith(_HALF):
+        if not text.endswith(HALF):
             known = _Known(text, len(tokens))
         if known is not None:
             self._known[_key(before, tokens)] = known
         while len(self._known) > MOST_TEXTS:
             self._known.popitem(last=False)
-        return text.rstrip(_HALF)
+        return text.rstrip(HALF)
 
     def _whole(self, before: list[int], tokens: list[int]) -> str:
         head, both = self._decoded(before), self._decoded([*before, *tokens])
@@ -71,7 +72,7 @@ class TextsSoFar:
         if first < 0:
             return None
         head, both = self._decoded(tokens[first : known.count].tolist()), self._decoded(tokens[first:].tolist())
-        tells = head.strip() and not head.endswith(_HALF) and both.startswith(head)
+        tells = head.strip() and not head.endswith(HALF) and both.startswith(head)
         return known.text + both[len(head) :] if tells else None
 
     def _decoded(self, tokens: list[int]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nndeploy.errors import InputError
 from nndeploy.serve.infer_request import InferRequest, checked_parameters, told
 from nndeploy.serve.served_model import ServedModel
-from nndeploy.serve.text_request import SAMPLING, Written, text_request, writer_of
+from nndeploy.serve.text_request import SAMPLING, Piece, Written, text_request, wishes_of, writer_of
 
 REASONS = {"stop-token": "eos_token", "stop-text": "stop_sequence", "max-tokens": "length", "context": "length"}
 """What ends a text here -> in the extension."""
@@ -30,24 +30,37 @@ class GenerateRequest:
     has_details: bool
     is_stream: bool
 
-    def piece(self, text: str) -> dict[str, object]:
-        """Returns what an event says of a part of the text."""
-        own = {"id": self.request.id} if self.request.id else {}
-        return {**own, "model_name": self.model, "model_version": self.version, "text_output": text}
+    @property
+    def requests(self) -> Sequence[InferRequest]:
+        """What goes to the model: one text is written."""
+        return [self.request]
 
-    def whole(self, written: Written) -> dict[str, object]:
+    def piece(self, number: int, piece: Piece) -> dict[str, object]:
+        """Returns what an event says of a part of the text."""
+        del number
+        own = {"id": self.request.id} if self.request.id else {}
+        return {**own, "model_name": self.model, "model_version": self.version, "text_output": piece.text}
+
+    def whole(self, written: Sequence[Written]) -> dict[str, object]:
         """Returns what an answer says."""
-        (answer,) = self.last(written, written.text)
+        (one,) = written
+        (answer,) = self.last(0, one, Piece(one.text))
         return answer
 
-    def first(self) -> Sequence[object]:
+    def first(self, number: int) -> Sequence[object]:
         """Returns nothing: the text comes first."""
+        del number
         return ()
 
-    def last(self, written: Written, rest: str) -> Sequence[dict[str, object]]:
+    def end(self, written: Sequence[Written]) -> Sequence[object]:
+        """Returns nothing: the last part of the text is the last event."""
+        del written
+        return ()
+
+    def last(self, number: int, written: Written, rest: Piece) -> Sequence[dict[str, object]]:
         """Returns the last event: what is missing of the text, and what ended it."""
         details = {"details": {"finish_reason": REASONS.get(written.end, written.end)}} if self.has_details else {}
-        return ({**self.piece(rest), **details},)
+        return ({**self.piece(number, rest), **details},)
 
     def failed(self, error: Exception) -> object:
         """Returns the event of an error."""
@@ -70,5 +83,5 @@ def generate_request(fields: Mapping[str, object], model: ServedModel, *, is_str
     sampling = {name: value for name, value in given.items() if name in SAMPLING}
     own = {name: value for name, value in given.items() if name not in SAMPLING}
     parameters = checked_parameters(own, _PARAMETERS, "the request")
-    request = text_request(writer, fields["text_input"], sampling, str(fields.get("id", "")))
+    request = text_request(writer, fields["text_input"], wishes_of(writer, sampling), str(fields.get("id", "")))
     return GenerateRequest(request, model.name, model.version, bool(parameters.get("details")), is_stream)

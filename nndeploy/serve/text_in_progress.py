@@ -6,14 +6,16 @@ Lives in the event loop; the thread that writes only leaves the text so far. Law
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import numpy as np
 
+from nndeploy.processors.sampling import LOGPROBS
+from nndeploy.processors.token_logprobs import TokenLikelihood
 from nndeploy.serve.answering import Answering
 from nndeploy.serve.infer_request import InferRequest
 from nndeploy.serve.served_model import ServedModel
-from nndeploy.serve.text_request import Written
+from nndeploy.serve.text_request import Piece, Written, begin_of
 from nndeploy.serve.text_writer import END
 from nndeploy.stream.engine.loop import TEXT
 from nndeploy.values.types import Value
@@ -29,6 +31,7 @@ class TextInProgress:
         """Submits the request, which came at `began_ns` of the monotonic clock."""
         self._loop, self._is_new = asyncio.get_running_loop(), asyncio.Event()
         self._text, self._is_wanted = "", True
+        self._likelihoods: Sequence[TokenLikelihood] = ()
         self._num_prompt_tokens: int | None = None
         self._num_tokens: int | None = None
         self._answer = self._loop.create_task(answering.infer(model, request, began_ns, self._take))
@@ -36,27 +39,30 @@ class TextInProgress:
 
     def _take(self, fields: Mapping[str, Value]) -> bool:
         self._num_prompt_tokens, self._num_tokens = _length(fields, PROMPT_TOKENS), _length(fields, TOKENS)
-        text = fields.get(TEXT)
+        text, likelihoods = fields.get(TEXT), fields.get(LOGPROBS)
+        if isinstance(likelihoods, list):
+            self._likelihoods = likelihoods
         if isinstance(text, str):
             self._text = text
             self._loop.call_soon_threadsafe(self._is_new.set)
         return self._is_wanted
 
-    async def pieces(self) -> AsyncIterator[str]:
+    async def pieces(self) -> AsyncIterator[Piece]:
         """Yields what is new of the text, until all of it is written or an error ends it."""
-        sent = ""
+        sent, count = "", 0
         while not self._answer.done():
             await self._is_new.wait()
             self._is_new.clear()
             if self._text.startswith(sent) and (new := self._text[len(sent) :]):
-                sent += new
-                yield new
+                likelihoods = self._likelihoods[count:]
+                yield Piece(new, begin_of(self._likelihoods, count), likelihoods)
+                sent, count = sent + new, count + len(likelihoods)
 
     async def written(self) -> Written:
         """Returns the whole text; raises as `Answering.infer`."""
         found = await self._answer
         text, end = (json.loads(found.outputs[name][0]) for name in (TEXT, END))
-        return Written(text, end, self._num_prompt_tokens, self._num_tokens)
+        return Written(text, end, self._num_prompt_tokens, self._num_tokens, self._likelihoods)
 
     def close(self) -> None:
         """Ends the request, if it still goes on: its text is written no further."""

@@ -10,7 +10,7 @@ Source: Server-sent events (WHATWG HTML, 9.2).
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -24,7 +24,7 @@ from nndeploy.serve.http_connections import PROTOCOL
 from nndeploy.serve.openai_form import PATHS, chat_request, completion_request, model_name, model_object
 from nndeploy.serve.served_model import ServedModel
 from nndeploy.serve.text_in_progress import TextInProgress
-from nndeploy.serve.text_request import AskedText
+from nndeploy.serve.text_request import AskedText, Piece, Written, begin_of
 from nndeploy.stream.formats.json_lines import object_from_json
 
 ReadForm: TypeAlias = Callable[[Mapping[str, object], ServedModel], AskedText]
@@ -61,47 +61,29 @@ class TextPaths:
                 counted.name = model.name
             asked = form(fields, model)
             del body, fields
-            text = TextInProgress(answering, model, asked.request, began_ns)
+            texts = [TextInProgress(answering, model, one, began_ns) for one in asked.requests]
             try:
                 if asked.is_stream:
-                    return await self._stream(request, asked, text)
-                return json_answer(asked.whole(await text.written()))
+                    return await self._stream(_Events(request, answering.options.request_timeout), asked, texts)
+                return json_answer(asked.whole(await asyncio.gather(*(text.written() for text in texts))))
             finally:
-                text.close()
+                for text in texts:
+                    text.close()
 
-    async def _stream(self, request: web.Request, asked: AskedText, text: TextInProgress) -> web.StreamResponse:
-        """Sends what is new of a text as it is written."""
-        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
-        sent = ""
-        async for piece in text.pieces():
-            if not sent:
-                await self._send(request, answer, *asked.first())
-            sent += piece
-            await self._send(request, answer, asked.piece(piece))
+    async def _stream(self, events: "_Events", asked: AskedText, texts: Sequence[TextInProgress]) -> web.StreamResponse:
+        """Sends what is new of texts as they are written."""
+        tasks = [asyncio.ensure_future(_sent(events, asked, number, text)) for number, text in enumerate(texts)]
         try:
-            written = await text.written()
-            rest = written.text.removeprefix(sent)
-            await self._send(request, answer, *(() if sent else asked.first()), *asked.last(written, rest))
+            last = asked.end(await asyncio.gather(*tasks))
         except NndeployError as err:
-            if not answer.prepared:
+            if not events.answer.prepared:
                 raise
-            await self._send(request, answer, asked.failed(err))
-        await answer.write_eof()
-        return answer
-
-    async def _send(self, request: web.Request, answer: web.StreamResponse, *events: object) -> None:
-        """Sends events; who does not read them in time loses the connection."""
-        try:
-            async with asyncio.timeout(self._answering.options.request_timeout):
-                if not answer.prepared:
-                    await answer.prepare(request)
-                for event in events:
-                    line = event if isinstance(event, str) else json.dumps(event)
-                    await answer.write(b"data: %s\n\n" % line.encode("ascii"))
-        except TimeoutError as err:
-            if request.transport is not None:
-                request.transport.abort()
-            raise ConnectionError("the client does not read") from err
+            last = [asked.failed(err)]
+        finally:
+            await _cancelled(tasks)
+        await events.send(*last)
+        await events.answer.write_eof()
+        return events.answer
 
     async def _models(self, _: web.Request) -> web.Response:
         """Tells which models write texts and are ready."""
@@ -113,6 +95,48 @@ class TextPaths:
         if not _writes(model):
             raise MissingInputError(f"{model.name!r} writes no texts, or is not ready")
         return json_answer(model_object(model.name, self._created_s))
+
+
+class _Events:
+    """The events of one answer, which its texts send in turn."""
+
+    def __init__(self, request: web.Request, timeout_s: float | None) -> None:
+        self.answer = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+        self._request, self._timeout_s, self._turn = request, timeout_s, asyncio.Lock()
+
+    async def send(self, *events: object) -> None:
+        """Sends events; who does not read them in time loses the connection."""
+        try:
+            async with asyncio.timeout(self._timeout_s), self._turn:
+                if not self.answer.prepared:
+                    await self.answer.prepare(self._request)
+                for event in events:
+                    line = event if isinstance(event, str) else json.dumps(event)
+                    await self.answer.write(b"data: %s\n\n" % line.encode("ascii"))
+        except TimeoutError as err:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise ConnectionError("the client does not read") from err
+
+
+async def _sent(events: _Events, asked: AskedText, number: int, text: TextInProgress) -> Written:
+    """Sends one text piece by piece, and returns it."""
+    sent, count = "", 0
+    async for piece in text.pieces():
+        await events.send(*(() if sent else asked.first(number)), asked.piece(number, piece))
+        sent, count = sent + piece.text, count + len(piece.likelihoods)
+    written = await text.written()
+    likelihoods = written.likelihoods
+    rest = Piece(written.text.removeprefix(sent), begin_of(likelihoods, count), likelihoods[count:])
+    await events.send(*(() if sent else asked.first(number)), *asked.last(number, written, rest))
+    return written
+
+
+async def _cancelled(tasks: Sequence["asyncio.Future[Written]"]) -> None:
+    """Ends tasks that still run, and waits for that."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _writes(model: ServedModel) -> bool:

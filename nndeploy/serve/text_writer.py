@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from nndeploy.errors import InputError
-from nndeploy.processors.sampling import FIELD
+from nndeploy.processors.sampling import FIELD, Sampling
 from nndeploy.stream.description import StageStep, optional_fields, step_name
 from nndeploy.stream.engine.loop import TEXT
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile
@@ -20,22 +20,22 @@ _CHAT = "chat"
 
 @dataclass(frozen=True, slots=True)
 class TextWriter:
-    """The field for a prompt, whether messages may stand in it, and what checks the parameters of sampling."""
+    """The field for a prompt, whether messages may stand in it, and what reads the parameters of sampling."""
 
     field: str
     takes_messages: bool
-    checks: Sequence[Callable[[object], object]]
+    readers: Sequence[Callable[[object], Sampling]]
 
-    def check_sampling(self, wishes: Mapping[str, object]) -> None:
-        """Checks parameters by their names in pipelines.
+    def sampling(self, wishes: Mapping[str, object]) -> Sampling:
+        """Returns how a text is written with parameters by their names in pipelines.
 
         Raises:
             InputError: a step `sample` does not take one, or there is no such step.
         """
-        if not self.checks:
+        if not self.readers:
             raise InputError("the pipeline has no step 'sample', so it takes no such parameters")
-        for check in self.checks:
-            check(wishes)
+        found = [read(wishes) for read in self.readers]
+        return found[0]
 
 
 def text_writer(file: PipelineFile, types: Mapping[str, ValueType], outputs: Collection[str]) -> TextWriter | None:
@@ -50,9 +50,11 @@ def text_writer(file: PipelineFile, types: Mapping[str, ValueType], outputs: Col
     loaders = (step for one in file.levels[0] for stage in one.loaders for step in stage.steps)
     takes_messages = any(step_name(step) == _CHAT and step.takes == fields for step in loaders)
     looped = (step for one in file.pipelines for stage in one.looped for step in stage.steps)
-    return TextWriter(fields[0], takes_messages, [_check_of(step) for step in looped if FIELD in optional_fields(step)])
+    return TextWriter(
+        fields[0], takes_messages, [_reader_of(step) for step in looped if FIELD in optional_fields(step)]
+    )
 
 
-def _check_of(step: StageStep) -> Callable[[object], object]:
-    check: Callable[[object], object] = getattr(step, "processor").sampling_of  # noqa: B009 - the step is of a table
-    return check
+def _reader_of(step: StageStep) -> Callable[[object], Sampling]:
+    read: Callable[[object], Sampling] = getattr(step, "processor").sampling_of  # noqa: B009 - the step is of a table
+    return read

@@ -111,8 +111,9 @@ def _openvino(model: str, threads: int, most: int) -> tuple[Writer, str]:
             pass
 
     pipeline = genai.LLMPipeline(
-        model, "CPU", INFERENCE_PRECISION_HINT="f32", KV_CACHE_PRECISION="f32", INFERENCE_NUM_THREADS=threads
-    )
+        model, "CPU", INFERENCE_PRECISION_HINT="f32", KV_CACHE_PRECISION="f32", INFERENCE_NUM_THREADS=threads,
+        scheduler_config=genai.SchedulerConfig(),  # which keeps nothing of a prompt that comes again
+    )  # fmt: skip
 
     def write(prompt: list[int], steps: int, got: Got) -> None:
         how = genai.GenerationConfig(max_new_tokens=steps, ignore_eos=True, do_sample=False, apply_chat_template=False)

@@ -31,9 +31,16 @@ def fields_text(kind: type) -> str:
 
 def names(kind: type, end: str) -> str:
     found = getattr(kind, end, ())
-    return ", ".join(
-        f"`{name}`" for name in (getattr(object.__new__(kind), end) if isinstance(found, property) else found)
-    )
+    return ", ".join(f"`{name}`" for name in (getattr(by_default(kind), end) if isinstance(found, property) else found))
+
+
+def by_default(kind: type) -> object:
+    """Returns a processor with the parameters that have defaults, and nothing else."""
+    made = object.__new__(kind)
+    for field in dataclasses.fields(kind):
+        if field.default is not MISSING:
+            object.__setattr__(made, field.name, field.default)
+    return made
 
 
 def section(kind: type) -> str:

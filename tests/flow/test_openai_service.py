@@ -23,7 +23,7 @@ ASKED = {CHAT: {"model": "m", "messages": TALK}, COMPLETIONS: {"model": "m", "pr
 def made(tmp_path_factory):
     """Returns a folder with a bundle of conversations, and pipelines beside it: of prompts alone, and of messages."""
     folder = compiled(tmp_path_factory.mktemp("openai"))
-    text = PIPELINE.format(sample='max-tokens = 12, fixed = ["top-p"]')
+    text = PIPELINE.format(sample='max-tokens = 12, fixed = ["top-p"], logprobs = 3')
     text = text.replace('name = "write"', 'name = "write"\nmodel = "m.nnd"')
     chat = '    { use = "chat", template = "tokenizer_config.json", in = ["text"], out = ["asked"] },\n'
     assert chat in text
@@ -133,6 +133,59 @@ def test_messages_go_through_the_template_and_parts_of_one_are_its_lines(made, p
         assert text_of(asked(port, CHAT, {"model": "m", "messages": [one, *TALK]})[1]) == run["text"]
 
 
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+def test_several_texts_are_those_of_the_seeds_that_follow(path, port) -> None:
+    body = ASKED[path] | {"temperature": 1.5, "max_tokens": 6}
+    alone = [asked(port, path, body | {"seed": seed})[1] for seed in (7, 8, 9)]
+    wanted = [text_of(one) for one in alone]
+    status, answer = asked(port, path, body | {"seed": 7, "n": 3})
+    assert (status, [one["index"] for one in answer["choices"]]) == (200, [0, 1, 2])
+    assert [text_of({"choices": [one]}) for one in answer["choices"]] == wanted
+    assert len(set(wanted)) > 1
+    counts = [one["usage"]["completion_tokens"] for one in alone]
+    assert answer["usage"]["completion_tokens"] == sum(counts)
+    assert answer["usage"]["prompt_tokens"] == alone[0]["usage"]["prompt_tokens"]
+    _, events = asked(port, path, body | {"seed": 7, "n": 3, "stream": True})
+    assert events.pop() == b"[DONE]"
+    texts, ends = [""] * 3, [""] * 3
+    for event in events:
+        (choice,) = json.loads(event)["choices"]
+        texts[choice["index"]] += choice["delta"].get("content", "") if path == CHAT else choice["text"]
+        ends[choice["index"]] += choice["finish_reason"] or ""
+    assert (texts, ends) == (wanted, ["length"] * 3)
+
+
+def test_of_a_prompt_tokens_are_told_with_how_likely_they_were(port) -> None:
+    body = ASKED[COMPLETIONS] | {"model": "plain", "logprobs": 2}
+    answer = asked(port, COMPLETIONS, body)[1]
+    told, text = answer["choices"][0]["logprobs"], text_of(answer)
+    data = (
+        bytes.fromhex(one[6:].replace("\\x", "")) if one.startswith("bytes:") else one.encode()
+        for one in told["tokens"]
+    )
+    assert b"".join(data).decode(errors="replace") == text
+    assert told["text_offset"][:2] == [0, len(told["tokens"][0])]
+    for token, logprob, top in zip(told["tokens"], told["token_logprobs"], told["top_logprobs"], strict=True):
+        assert top[token] == logprob == max(top.values()) < 0  # the likeliest is taken
+        assert len(top) == 2
+    events = [json.loads(event) for event in asked(port, COMPLETIONS, body | {"stream": True})[1][:-1]]
+    parts = [one["choices"][0]["logprobs"] for one in events]
+    for name, wanted in told.items():
+        assert [value for part in parts if part for value in part[name]] == wanted
+
+
+def test_of_an_answer_tokens_are_told_with_how_likely_they_were(port) -> None:
+    body = ASKED[CHAT] | {"model": "talk", "logprobs": True, "temperature": 2, "seed": 3}
+    answer = asked(port, CHAT, body | {"top_logprobs": 3})[1]
+    content = answer["choices"][0]["logprobs"]["content"]
+    assert b"".join(bytes(one["bytes"]) for one in content).decode(errors="replace") == text_of(answer)
+    assert [len(one["top_logprobs"]) for one in content] == [3] * len(content)
+    assert all(one["logprob"] <= one["top_logprobs"][0]["logprob"] < 0 for one in content)
+    (choice,) = asked(port, CHAT, body)[1]["choices"]
+    assert [one["top_logprobs"] for one in choice["logprobs"]["content"]] == [[]] * len(content)
+    assert asked(port, CHAT, ASKED[CHAT] | {"model": "talk"})[1]["choices"][0]["logprobs"] is None
+
+
 def test_models_are_listed(port) -> None:
     status, found = asked(port, "/v1/models")
     assert (status, found["object"]) == (200, "list")
@@ -148,7 +201,7 @@ def test_openais_own_client_reads_answers_streams_and_errors(port) -> None:
     parts = client.chat.completions.create(model="m", messages=TALK, temperature=0.8, seed=9, stream=True)
     assert "".join(one.choices[0].delta.content or "" for one in parts) == whole.choices[0].message.content
     with pytest.raises(openai.BadRequestError) as caught:
-        client.completions.create(model="m", prompt="the cat", n=2)
+        client.completions.create(model="m", prompt="the cat", n=17)
     assert caught.value.param == "n"
     with pytest.raises(openai.NotFoundError):
         client.completions.create(model="other", prompt="the cat")
@@ -159,8 +212,13 @@ def test_openais_own_client_reads_answers_streams_and_errors(port) -> None:
     (COMPLETIONS, {"model": None}, "model"), (COMPLETIONS, {"prompt": None}, "prompt"),
     (COMPLETIONS, {"prompt": ["a", "b"]}, "prompt"), (COMPLETIONS, {"prompt": [1, 2]}, "prompt"),
     (COMPLETIONS, {"temperature": 101}, "temperature"), (COMPLETIONS, {"max_tokens": 13}, "max_tokens"),
-    (COMPLETIONS, {"stop": [1]}, "stop"), (COMPLETIONS, {"n": 2}, "n"), (COMPLETIONS, {"suffix": "x"}, "suffix"),
-    (COMPLETIONS, {"logprobs": 1}, "logprobs"), (COMPLETIONS, {"stream_options": {"x": 1}}, "stream_options"),
+    (COMPLETIONS, {"stop": [1]}, "stop"), (COMPLETIONS, {"n": 0}, "n"), (COMPLETIONS, {"n": 17}, "n"),
+    (COMPLETIONS, {"n": "2"}, "n"), (COMPLETIONS, {"best_of": 2}, "best_of"), (COMPLETIONS, {"suffix": "x"}, "suffix"),
+    (COMPLETIONS, {"logprobs": 1}, "logprobs"), (COMPLETIONS, {"logprobs": True, "model": "plain"}, "logprobs"),
+    (COMPLETIONS, {"logprobs": 4, "model": "plain"}, "logprobs"), (COMPLETIONS, {"top_logprobs": 1}, "top_logprobs"),
+    (CHAT, {"logprobs": 1, "model": "talk"}, "logprobs"), (CHAT, {"top_logprobs": 1, "model": "talk"}, "top_logprobs"),
+    (CHAT, {"logprobs": True, "top_logprobs": 4, "model": "talk"}, "top_logprobs"),
+    (COMPLETIONS, {"stream_options": {"x": 1}}, "stream_options"),
     (COMPLETIONS, {"model": "plain", "top_p": 0.5}, "top_p"), (COMPLETIONS, {"max_completion_tokens": 2},
      "max_completion_tokens"),
     (CHAT, {"messages": None}, "messages"), (CHAT, {"messages": ["a"]}, "messages[0]"),

@@ -11,9 +11,10 @@ from nndeploy.errors import DataError, InputError
 from nndeploy.processors.arrays import Array, floats_from_value, shape_text, tokens_from_value, without_batch
 from nndeploy.processors.next_token import Choice
 from nndeploy.processors.parameters import Count, ReadFile
-from nndeploy.processors.sampling import FIELD, Sampling, check_names
+from nndeploy.processors.sampling import FIELD, LOGPROBS, NO_LOGPROBS, Sampling, check_names
 from nndeploy.processors.text_so_far import TextsSoFar
 from nndeploy.processors.timestamps import Timestamps
+from nndeploy.processors.token_logprobs import TokenTexts
 from nndeploy.processors.tokenizer_file import TokenizerFile
 
 _PLAIN = Choice()
@@ -100,13 +101,19 @@ class Sample(Sampling):
     model takes.
 
     A record may have the field `sampling`, a table of `temperature`, `top-k`, `top-p`, `repetition-penalty`, `seed`,
-    `stop-texts` and `max-tokens`, which replace the step's own for that record, `max-tokens` up to the step's. Those
-    that `fixed` names cannot be replaced.
+    `stop-texts`, `max-tokens` and `logprobs`, which replace the step's own for that record, the last two up to the
+    step's. Those that `fixed` names cannot be replaced.
+
+    With `logprobs` from 0 on the step gives the field `logprobs` too: for each token of the text a table with `token`,
+    `text`, `bytes`, `logprob`, the natural logarithm of its probability by the scores as the model gave them, `end`,
+    the length of the text with it, and `top`, the same of so many of the likeliest tokens. A record may ask for fewer,
+    -1 for none.
     """
 
     name: ClassVar[str] = "sample"
     takes: ClassVar[tuple[str, ...]] = ("logits", "prompt", "tokens")
-    may_take: ClassVar[tuple[str, ...]] = (FIELD, "begun")
+    may_take: ClassVar[tuple[str, ...]] = (FIELD, "begun", LOGPROBS)
+
     tokenizer: TokenizerFile
     stop_tokens: TokenList = TokenList()
     context: Count | None = None
@@ -116,6 +123,12 @@ class Sample(Sampling):
     begin: TokenChoices = TokenChoices()
     timestamps: Count | None = None
     max_initial_timestamp: Count | None = None
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The text so far, the prompt where it grows, and how likely tokens were where that is told."""
+        grown = ("prompt", "begun") if self.begin.lists else ()
+        return ("tokens", "text", "end", *grown, *([LOGPROBS] if self.logprobs > NO_LOGPROBS else []))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,21 +142,18 @@ class Sample(Sampling):
         times = None
         if self.timestamps is not None:
             times = Timestamps(self.timestamps, min(stops, default=0), self.max_initial_timestamp)
-        object.__setattr__(self, "_made", _Made(TextsSoFar(tokenizer), stops, own, never, not_first, begin, times))
-
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """The text so far, and the prompt where it grows."""
-        return ("tokens", "text", "end", *(["prompt", "begun"] if self.begin.lists else ()))
+        texts = TextsSoFar(tokenizer), TokenTexts(tokenizer)
+        object.__setattr__(self, "_made", _Made(*texts, stops, own, never, not_first, begin, times))
 
     def sampling_of(self, wishes: object) -> Sampling:
         """Returns how the text of a record is written whose field `sampling` is `wishes`; raises as `of_record`."""
         return self._parts.own.of_record(wishes, self.fixed)
 
     def __call__(
-        self, logits: object, prompt: object, tokens: object, *, sampling: object = None, begun: object = ()
-    ) -> tuple[Array | str, ...]:
-        """Returns the tokens so far (length,), their text, what ended it, and the prompt, now and at its longest.
+        self, logits: object, prompt: object, tokens: object, *, sampling: object = None, begun: object = (),
+        logprobs: object = None,
+    ) -> tuple[object, ...]:  # fmt: skip
+        """Returns the tokens so far (length,), their text, what ended it, and the other fields that it gives.
 
         Raises:
             InputError: the scores are none, or hold NaN; or `sampling` is wrong.
@@ -156,16 +166,21 @@ class Sample(Sampling):
         asked, written = tokens_from_value(prompt, "prompt"), tokens_from_value(tokens, "tokens")
         last = scores if scores.ndim == 1 else scores[-1]
         if len(asked) > len(made.begin):
-            found = self._continued(how, last, asked, written)
-            return (*found, *([asked, asked] if made.begin else ()))
+            *found, likely = self._continued(how, last, asked, written, logprobs)
+            return (*found, *([asked, asked] if made.begin else ()), *self._told(likely))
         known = tokens_from_value([*np.asarray(begun).reshape(-1)], "begun")
         if len(known) <= len(asked):
             best = _PLAIN.token(_only_tokens(last, made.begin[len(asked) - 1]), written, 0)
             known = np.append(asked, best).astype(getattr(prompt, "dtype", np.int64))
-        return written, "", "", known[: len(asked) + 1], known
+        return written, "", "", known[: len(asked) + 1], known, *self._told([])
 
-    def _continued(self, how: Sampling, last: Array, asked: Array, written: Array) -> tuple[Array, str, str]:
-        """Returns the tokens with one more, or what ended them."""
+    def _told(self, likely: list[object]) -> list[object]:
+        return [likely] if self.logprobs > NO_LOGPROBS else []
+
+    def _continued(
+        self, how: Sampling, last: Array, asked: Array, written: Array, logprobs: object
+    ) -> tuple[Array, str, str, list[object]]:
+        """Returns the tokens with one more, or what ended them, and how likely each was."""
         made = self._parts
         seen = np.concatenate([asked, written])
         allowed = _without_tokens(last, made.never if len(written) else made.not_first)
@@ -173,16 +188,20 @@ class Sample(Sampling):
             allowed = made.times.allowed(allowed, written)
         new = how.token(allowed, seen, len(seen))
         end = "stop-token" if new in made.stops else ""
+        likely: list[object] = [*logprobs] if isinstance(logprobs, list) and len(written) else []
+        tells = not end and how.logprobs > NO_LOGPROBS
         if not end:
             written = np.append(written, new)
             is_full = self.context is not None and len(seen) + 1 >= self.context
             end = "max-tokens" if len(written) >= how.max_tokens else "context" if is_full else ""
         spoken = written if made.times is None else written[written < made.times.first]
         text = made.texts.text(asked, spoken, is_whole=bool(end))
+        if tells:
+            likely.append(made.token_texts.likelihood(last, new, how.logprobs, seen, len(text)))
         cuts = [place for one in how.stop_texts if (place := text.find(one)) >= 0]
         if cuts:
-            return written, text[: min(cuts)], "stop-text"
-        return written, text if end else _without_begun(text, how.stop_texts), end
+            text, end = text[: min(cuts)], "stop-text"
+        return written, text if end else _without_begun(text, how.stop_texts), end, likely
 
     @property
     def _parts(self) -> "_Made":
@@ -195,6 +214,7 @@ class _Made:
     """What is made of the parameters once: `never` and `not_first` are the tokens that are not taken."""
 
     texts: TextsSoFar
+    token_texts: TokenTexts
     stops: tuple[int, ...]
     own: Sampling
     never: Sequence[int]

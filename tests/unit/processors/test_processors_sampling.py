@@ -191,6 +191,34 @@ def test_limits_end_a_text_and_say_which() -> None:
     assert written(sample(max_tokens=2, context=5), [20] * 9, prompt=(10, 11, 12))[1] == "max-tokens"
 
 
+def test_how_likely_tokens_were_is_told_by_the_scores_as_they_are() -> None:
+    scores = np.random.default_rng(1).standard_normal(400).astype(np.float32)
+    step, fields = sample(logprobs=2, temperature=3.0, top_k=5, seed=4), {"prompt": np.array([10])}
+    fields["tokens"] = np.zeros(0, np.int64)
+    for _ in range(3):
+        fields |= step(fields | {"logits": scores[None]})
+    shares = [math.exp(one) / sum(math.exp(score) for score in scores.tolist()) for one in scores.tolist()]
+    best = sorted(range(400), key=lambda token: -shares[token])[:2]
+    assert [one["token"] for one in fields["logprobs"]] == fields["tokens"].tolist()
+    for one in fields["logprobs"]:
+        assert [top["token"] for top in one["top"]] == best
+        for told in (one, *one["top"]):
+            assert math.isclose(told["logprob"], math.log(shares[told["token"]]), abs_tol=1e-5)
+    assert step(fields | {"logits": scores[None], "sampling": {"logprobs": -1}})["logprobs"] == fields["logprobs"]
+    with pytest.raises(InputError, match="logprobs"):
+        step(fields | {"logits": scores[None], "sampling": {"logprobs": 3}})
+    assert "logprobs" not in sample()(fields | {"logits": scores[None]})
+
+
+def test_bytes_of_tokens_are_those_of_the_text_also_of_half_a_character() -> None:
+    step, fields = sample(logprobs=0), {"prompt": np.array([10]), "tokens": np.zeros(0, np.int64)}
+    for token in tokens_of("the 🦊ü"):
+        logits = np.zeros((1, 400), np.float32)
+        logits[0, token] = 5
+        fields |= step(fields | {"logits": logits})
+    assert b"".join(bytes(one["bytes"]) for one in fields["logprobs"]).decode() == "the 🦊ü"
+
+
 @pytest.mark.parametrize("parameters", [
     {"stop_tokens": ["none of it"]}, {"stop_tokens": [400]}, {"stop_tokens": "a"}, {"stop_texts": [""]},
     {"suppress_tokens": [400]}, {"begin_suppress_tokens": ["none of it"]}, {"fixed": ["tokenizer"]},
