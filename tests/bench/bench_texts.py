@@ -6,6 +6,10 @@ A model is a name and its weights, as qwen-0.5b:int4 (float32, int4; of `decoder
 in interleaved rounds: a prompt, then greedy tokens one by one. In float32 all have to write the same tokens: exit code
 1 where they do not. Of int4 each rounds activations in its own way, and texts of random weights part: the table says
 after how many tokens.
+
+The roof of a token is the bytes that it reads, weights (of the table of tokens one row) and caches, by what memory
+gives; that of a prompt the operations of its products, those with the table of tokens once, by the peak, of bytes where
+weights are of 4 bits. Both peaks are those of `nndeploy bench --operators` in the same run.
 """
 
 import json
@@ -45,8 +49,9 @@ def main() -> None:
     with Report(options, "speed.md", "Texts beside other engines") as report, ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
-        table = report.table("model", "threads:", "engine", "prefill tokens/s:", "decode tokens/s:", "peak MB:",
-                             "same tokens:", "version")  # fmt: skip
+        roofs = {threads: _roof(folder, threads) for threads in options.threads}
+        table = report.table("model", "threads:", "engine", "prefill tokens/s:", "of its roof:", "decode tokens/s:",
+                             "of its roof:", "peak MB:", "same tokens:", "version")  # fmt: skip
         ratios = list[float]()
         for model in options.models:
             name, _, weights = model.partition(":")
@@ -54,7 +59,7 @@ def main() -> None:
                 parser.error(f"{model}: NAME:WEIGHTS of {', '.join(DECODERS)} and {', '.join(WEIGHTS)}")
             files = _written(options, folder, name, weights)
             for threads in options.threads:
-                rows, faster = _raced(options, report, model, files, threads)
+                rows, faster = _raced(options, report, model, files, threads, roofs[threads])
                 for row in rows:
                     table.row(model, threads, *row)
                 ratios += faster
@@ -90,8 +95,35 @@ def _done(command: list[Any]) -> None:
     _ = ran(command).answer
 
 
+def _roof(folder: Path, threads: int) -> dict[str, Any]:
+    """Returns what the processor does at most: operations and bytes of memory a second."""
+    path, bundle = folder / "roof.onnx", folder / "roof.nnd"
+    if not bundle.exists():
+        write_decoder(DECODERS["tiny"], "float32", path)
+        _done([*NNDEPLOY, "compile", path, "-o", bundle, "--pace"])
+    bench = [*NNDEPLOY, "bench", bundle, "--operators", "--threads", threads, "--duration", 0.5, "--json"]
+    roof: dict[str, Any] = json.loads(ran(bench).answer)["roof"]
+    return roof
+
+
+def _shares(
+    model: str, files: dict[str, Path], roof: dict[str, Any], options: Any, rates: list[float]
+) -> tuple[float, float]:
+    """Returns the shares of their roofs that rates of a prompt and of what follows reach."""
+    name, _, weights = model.partition(":")
+    decoder, data = DECODERS[name], next(iter(files.values())).with_suffix(".data").stat().st_size
+    peak = 1e9 * (roof["int8_gops_per_s"] if weights == "int4" else roof["float32_gflops_per_s"])
+    own, shared = decoder.heads * decoder.head_size, decoder.shared * decoder.head_size
+    layer = decoder.width * (2 * own + 2 * shared + 3 * decoder.inner)
+    operations = 2 * (decoder.layers * layer + decoder.width * decoder.tokens / options.prompt)
+    table = decoder.tokens * decoder.width * (2 if weights == "int4" else 4)
+    caches = 8 * decoder.layers * shared * (options.prompt + options.steps / 2)
+    memory = 1e9 * roof["memory"][-1]["gbytes_per_s"]
+    return rates[0] * operations / peak, rates[1] * (data - table + caches) / memory
+
+
 def _raced(
-    options: Any, report: Report, model: str, files: dict[str, Path], threads: int
+    options: Any, report: Report, model: str, files: dict[str, Path], threads: int, roof: dict[str, Any]
 ) -> tuple[list[list[str]], list[float]]:
     """Returns the rows of a table, and how much faster nndeploy is than each other engine."""
     tokens = DECODERS[model.partition(":")[0]].tokens
@@ -121,9 +153,12 @@ def _raced(
         same = _same(found.outputs[engine][0], wanted)
         assert same == options.steps or not model.endswith(":float32"), (engine, same)
         peak = max(one["peak"] for one in told) / 1e6
-        cells = (*(f"{rate:.1f}" for rate in rates[engine]), f"{peak:.0f}", f"{same} of {options.steps}")
-        rows.append([engine, *cells, found.notes[engine]])
-    rows += [[engine, "", "", "", "", why] for engine, why in found.refused.items()]
+        shares = _shares(model, files, roof, options, rates[engine])
+        cells = [
+            cell for rate, share in zip(rates[engine], shares, strict=True) for cell in (f"{rate:.1f}", f"{share:.0%}")
+        ]
+        rows.append([engine, *cells, f"{peak:.0f}", f"{same} of {options.steps}", found.notes[engine]])
+    rows += [[engine, "", "", "", "", "", "", why] for engine, why in found.refused.items()]
     others = [rates[engine] for engine in rates if engine != "nndeploy"]
     return rows, [ours / theirs for one in others for ours, theirs in zip(rates["nndeploy"], one, strict=True)]
 
