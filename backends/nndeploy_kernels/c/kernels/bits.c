@@ -5,7 +5,7 @@
 #include "kernels/int8_ways.h"
 
 #define NND_BITS_PIECE(bits) ((bits) == 4 ? 128 : 64) /* the most numbers */
-#define NND_BITS_AHEAD 1024                           /* bytes of words that are fetched before they are read */
+#define NND_BITS_AHEAD 2048                           /* bytes of words that are fetched before they are read */
 
 typedef uint32_t nnd_bits_words __attribute__((vector_size(4 * NND_LANES)));
 typedef int8_t nnd_bits_eight __attribute__((vector_size(8), aligned(1)));
@@ -254,52 +254,63 @@ NND_INLINE void nnd_halves_dots(int rows, const struct nnd_bits *b, nnd_size vec
 }
 
 #ifdef NND_FAST_FOUR
-/* The same of rows that are bytes: products of four of them in each lane. */
-NND_INLINE NND_FAST_TARGET void nnd_bits_byte_dots(int rows, const struct nnd_bits *b, nnd_size vector,
-                                                   const float *ready, vf *sums) {
+/* The same of rows that are bytes: products of four of them in each lane. Of `vectors` that lie `apart`: memory gives
+ * more where it is read at two places. */
+NND_INLINE NND_FAST_TARGET void nnd_bits_byte_dots(int rows, int vectors, const struct nnd_bits *b, nnd_size vector,
+                                                   nnd_size apart, const float *ready, vf *sums) {
   const int split = rows <= 4 ? 2 : 1;
-  const nnd_size first = vector * b->pieces;
+  const nnd_size first = vector * b->pieces, other = apart * b->pieces;
   const uint32_t *words = (const uint32_t *)b->numbers + first * b->words * NND_LANES;
-  vf total[NND_BITS_ROWS];
+  vf total[NND_BITS_ROWS * NND_BITS_STREAMS];
   NND_UNROLL
-  for (int r = 0; r < rows; r++) total[r] = sums[r];
+  for (int i = 0; i < rows * vectors; i++) total[i] = sums[i];
   for (nnd_size piece = 0; piece < b->pieces; piece++) {
-    nnd_vu dots[NND_BITS_ROWS * 2];
+    nnd_vu dots[NND_BITS_ROWS * 2 * NND_BITS_STREAMS];
     NND_UNROLL
-    for (int i = 0; i < rows * split; i++) dots[i] = (nnd_vu){0};
+    for (int i = 0; i < rows * vectors * split; i++) dots[i] = (nnd_vu){0};
     NND_NO_UNROLL
     for (nnd_size w = 0; w < b->words; w++) {
-      const nnd_vu word = *(const nnd_vu *)words;
-      const nnd_vu numbers[2] = {word & 0x0f0f0f0fu, word >> 4 & 0x0f0f0f0fu};
       const uint32_t *bytes = (const uint32_t *)ready;
-      __builtin_prefetch((const char *)words + NND_BITS_AHEAD, 0, 3);
-      words += NND_LANES;
       NND_UNROLL
-      for (int half = 0; half < 2; half++) NND_UNROLL
-      for (int r = 0; r < rows; r++) {
-        nnd_vu *dot = &dots[r * split + half % split];
-        *dot = NND_FAST_FOUR(*dot, numbers[half], bytes[half * rows + r] - (nnd_vu){0});
+      for (int v = 0; v < vectors; v++) {
+        const uint32_t *from = words + v * other * b->words * NND_LANES;
+        const nnd_vu word = *(const nnd_vu *)from;
+        const nnd_vu numbers[2] = {word & 0x0f0f0f0fu, word >> 4 & 0x0f0f0f0fu};
+        __builtin_prefetch((const char *)from + NND_BITS_AHEAD, 0, 3);
+        NND_UNROLL
+        for (int half = 0; half < 2; half++) NND_UNROLL
+        for (int r = 0; r < rows; r++) {
+          nnd_vu *dot = &dots[(v * rows + r) * split + half % split];
+          *dot = NND_FAST_FOUR(*dot, numbers[half], bytes[half * rows + r] - (nnd_vu){0});
+        }
       }
+      words += NND_LANES;
       ready += 2 * rows;
     }
-    const nnd_size at = (first + piece) * NND_LANES;
-    const vf scale = nnd_load(b->scales + at), zero = nnd_bits_zero(b, at);
     NND_UNROLL
-    for (int r = 0; r < rows; r++) {
-      nnd_vu dot = dots[r * split];
+    for (int v = 0; v < vectors; v++) {
+      const nnd_size at = (first + v * other + piece) * NND_LANES;
+      const vf scale = nnd_load(b->scales + at), zero = nnd_bits_zero(b, at);
       NND_UNROLL
-      for (int s = 1; s < split; s++) dot += dots[r * split + s];
-      total[r] += scale * ready[r] * (__builtin_convertvector((vi)dot, vf) - zero * ready[rows + r]);
+      for (int r = 0; r < rows; r++) {
+        const nnd_vu *some = dots + (v * rows + r) * split;
+        const nnd_vu dot = split == 2 ? some[0] + some[1] : some[0];
+        total[v * rows + r] += scale * ready[r] * (__builtin_convertvector((vi)dot, vf) - zero * ready[rows + r]);
+      }
     }
     ready += 2 * rows;
   }
   NND_UNROLL
-  for (int r = 0; r < rows; r++) sums[r] = total[r];
+  for (int i = 0; i < rows * vectors; i++) sums[i] = total[i];
+}
+static NND_FAST_TARGET void nnd_bits_byte_streams(const struct nnd_bits *b, nnd_size vector, nnd_size apart,
+                                                  const float *ready, vf *sums) {
+  nnd_bits_byte_dots(1, NND_BITS_STREAMS, b, vector, apart, ready, sums);
 }
 #define NND_DEFINE_BYTE_DOTS(bits, rows)                                                                               \
   static NND_FAST_TARGET void nnd_bits_byte_dots_##rows(const struct nnd_bits *b, nnd_size vector, const float *ready, \
                                                         vf *sums) {                                                    \
-    nnd_bits_byte_dots(rows, b, vector, ready, sums);                                                                  \
+    nnd_bits_byte_dots(rows, 1, b, vector, 0, ready, sums);                                                            \
   }
 #define NND_LISTED_BYTE_DOTS(bits, rows) nnd_bits_byte_dots_##rows,
 #endif
@@ -339,6 +350,16 @@ void nnd_bits_sums(const struct nnd_bits *b, nnd_size vector, nnd_size rows, con
   static void (*const kernels[3][NND_BITS_ROWS])(const struct nnd_bits *, nnd_size, const float *, vf *) = {
       {NND_EACH_ROWS(NND_LISTED_DOTS, 4)}, {NND_EACH_ROWS(NND_LISTED_DOTS, 8)}, {NND_EACH_ROWS(NND_LISTED_DOTS, 16)}};
   kernels[b->bits / 8][rows - 1](b, vector, ready, sums);
+}
+
+void nnd_bits_streams(const struct nnd_bits *b, nnd_size vector, nnd_size apart, const float *ready, vf *sums) {
+#ifdef NND_FAST_FOUR
+  if (b->rounds_rows) {
+    nnd_bits_byte_streams(b, vector, apart, ready, sums);
+    return;
+  }
+#endif
+  for (int i = 0; i < NND_BITS_STREAMS; i++) nnd_bits_sums(b, vector + i * apart, 1, ready, sums + i);
 }
 
 NND_INLINE void nnd_bits_unpack_all(int bits, const struct nnd_bits *b, nnd_size vector, nnd_size piece, nnd_size k,

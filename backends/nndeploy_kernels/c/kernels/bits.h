@@ -50,6 +50,8 @@ NND_INLINE nnd_size nnd_bits_a_word(int bits) { return bits == 16 ? 1 : 32 / bit
 NND_INLINE nnd_size nnd_bits_word_bytes(int bits) { return bits == 16 ? 2 : 4; }
 
 /* Numbers of a piece of blocks of so many of `inner`; 0 where they cannot be cut into pieces. */
+#define NND_BITS_STREAMS 2
+
 nnd_size nnd_bits_piece(int bits, nnd_size block, nnd_size inner);
 
 /* Packs the vectors of columns [first, last): numbers, or scales and zeros. */
@@ -65,6 +67,10 @@ void nnd_bits_make_ready(const struct nnd_bits *b, nnd_size rows, const float *a
 
 /* Adds the products of `rows` rows by vector `vector` of columns to `sums`. */
 void nnd_bits_sums(const struct nnd_bits *b, nnd_size vector, nnd_size rows, const float *ready, vf *sums);
+
+/* The same of one row and NND_BITS_STREAMS vectors of columns, so many `apart`: memory gives more where it is read at
+ * several places. */
+void nnd_bits_streams(const struct nnd_bits *b, nnd_size vector, nnd_size apart, const float *ready, vf *sums);
 
 /* Makes floats of `k` numbers of a vector of columns, from the beginning of a piece on: those of each k lie `step` floats
  * behind those before it. */

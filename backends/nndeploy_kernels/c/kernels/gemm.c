@@ -676,27 +676,45 @@ static void nnd_gemm_run_streams(const struct nnd_gemm *g, const struct nnd_gemm
   nnd_gemm_end_row(g, d, column, columns);
 }
 
-/* The vectors of columns [first, last) of a group of rows by weights of few bits. */
+/* Writes the sums of rows by one vector of columns. */
+NND_INLINE void nnd_gemm_end_vector(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size row,
+                                    nnd_size rows, nnd_size vector, vf *sums) {
+  const nnd_size column = vector * NND_LANES, at = row * g->out_row + column;
+  const struct nnd_gemm_tile t = {.columns = nnd_min(NND_LANES, g->columns - column),
+                                  .numbers = d->numbers ? d->numbers + column : NULL,
+                                  .residual = d->residual ? d->residual + at : NULL,
+                                  .out = d->out + at,
+                                  .out_row = g->out_row,
+                                  .end = &g->end};
+  nnd_gemm_finish(&t, (int)rows, 1, sums);
+}
+
+NND_INLINE vf nnd_gemm_bias(const struct nnd_gemm_data *d, nnd_size vector) {
+  return d->bias ? nnd_load(d->bias + vector * NND_LANES) : nnd_splat(0.0f);
+}
+
+/* The vectors of columns [first, last) of a group of rows by weights of few bits; of one row some
+ * at once, which lie far apart. */
 static void nnd_gemm_run_few_bits(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group,
                                   nnd_size first, nnd_size last, float *scratch) {
   const nnd_size begin = nnd_even(g->rows, g->groups, group), end = nnd_even(g->rows, g->groups, group + 1);
   for (nnd_size row = begin; row < end; row += NND_BITS_ROWS)
     nnd_bits_make_ready(g->bits, nnd_min(NND_BITS_ROWS, end - row), d->a + row * g->a_row, g->a_row, g->a_step,
                         scratch + nnd_bits_ready_floats(g->bits, row - begin));
-  for (nnd_size vector = first; vector < last; vector++)
+  const nnd_size apart = end - begin == 1 ? (last - first) / NND_BITS_STREAMS : 0;
+  for (nnd_size vector = first; vector < first + apart; vector++) {
+    vf sums[NND_BITS_STREAMS];
+    for (int i = 0; i < NND_BITS_STREAMS; i++) sums[i] = nnd_gemm_bias(d, vector + i * apart);
+    nnd_bits_streams(g->bits, vector, apart, scratch, sums);
+    for (int i = 0; i < NND_BITS_STREAMS; i++) nnd_gemm_end_vector(g, d, begin, 1, vector + i * apart, sums + i);
+  }
+  for (nnd_size vector = first + NND_BITS_STREAMS * apart; vector < last; vector++)
     for (nnd_size row = begin; row < end; row += NND_BITS_ROWS) {
-      const nnd_size column = vector * NND_LANES, rows = nnd_min(NND_BITS_ROWS, end - row);
-      const nnd_size at = row * g->out_row + column;
-      const struct nnd_gemm_tile t = {.columns = nnd_min(NND_LANES, g->columns - column),
-                                      .numbers = d->numbers ? d->numbers + column : NULL,
-                                      .residual = d->residual ? d->residual + at : NULL,
-                                      .out = d->out + at,
-                                      .out_row = g->out_row,
-                                      .end = &g->end};
+      const nnd_size rows = nnd_min(NND_BITS_ROWS, end - row);
       vf sums[NND_BITS_ROWS];
-      for (nnd_size r = 0; r < rows; r++) sums[r] = d->bias ? nnd_load(d->bias + column) : nnd_splat(0.0f);
+      for (nnd_size r = 0; r < rows; r++) sums[r] = nnd_gemm_bias(d, vector);
       nnd_bits_sums(g->bits, vector, rows, scratch + nnd_bits_ready_floats(g->bits, row - begin), sums);
-      nnd_gemm_finish(&t, (int)rows, 1, sums);
+      nnd_gemm_end_vector(g, d, row, rows, vector, sums);
     }
 }
 
