@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test test-slow check lint style types types-of-benches docs fix conformance operators zoo transformers rivals recipes servers docker-registry arm64-root container-base figures-stale gpu-check runtime c-archives npm web-tools wheel sbom release lock pythons clean
+.PHONY: help setup demo test test-slow check lint style types types-of-benches docs fix conformance operators zoo transformers rivals recipes text-engines servers docker-registry arm64-root container-base figures-stale gpu-check runtime c-archives npm web-tools wheel sbom release lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -124,6 +124,14 @@ recipes: build/recipes-env/ready ## install silero-vad, nudenet and rapidocr, fo
 build/recipes-env/ready: tests/bench/recipes-requirements.txt
 	$(FOUND_PYTHON) -m venv build/recipes-env
 	build/recipes-env/bin/pip install --quiet -r tests/bench/recipes-requirements.txt
+	@touch $@
+
+text-engines: build/text-engines-env/ready ## install ONNX Runtime GenAI and OpenVINO GenAI, and build llama.cpp, for bench-texts, into an environment of their own; needs cmake and a C++ compiler
+
+build/text-engines-env/ready: tests/bench/text-engines-requirements.txt
+	$(FOUND_PYTHON) -m venv build/text-engines-env
+	CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=ON -DLLAMA_CURL=OFF" \
+		build/text-engines-env/bin/pip install --quiet --no-deps -r tests/bench/text-engines-requirements.txt
 	@touch $@
 
 servers: build/servers-env/ready ## install Triton and KServe, for bench-serve, into an environment of their own
