@@ -13,7 +13,9 @@ from nndeploy_kernels.levels import LEVELS
 from nndeploy.trust.signers import new_key, read_key
 
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "recipes", "sbom", "servers", "wheel", "zoo")}
+ENVIRONMENTS = {
+    f"build/{name}-env/ready" for name in ("demo", "docs", "recipes", "sbom", "servers", "text-engines", "wheel", "zoo")
+}
 FETCHED = {
     "build/arm64-root/ready",
     "build/container-base/ready",
