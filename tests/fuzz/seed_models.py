@@ -263,6 +263,16 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         },
     ),
     (
+        # a gate of channels: their means, which scale them
+        """g (uint8[n,16,8,4] x) => (int8[n,20,8,4] y) { a = DequantizeLinear(x, s, z)  b = DequantizeLinear(w, s)
+        c0 = Conv<pads=[1,1,1,1]>(a, b)  c = QuantizeLinear(c0, s, z)  d = DequantizeLinear(c, s, z)
+        m = GlobalAveragePool(d)  e = Mul(m, g)  f = Mul(d, e)  y = QuantizeLinear(f, s, k) }""",
+        {
+            "s": np.array(0.03, np.float32), "z": np.array(9, np.uint8), "k": np.array(-9, np.int8),
+            "w": _whole(20, 16, 3, 3), "g": (1, 20, 1, 1),
+        },
+    ),
+    (
         # convolutions of bytes: few channels, pixels, depthwise in two passes, groups; all kinds of ends
         """g (uint8[n,3,9,8] x) => (uint8[n,20,5,4] y, int32[n,70,5,4] t, float[n,6,3,2] u) {
         a = QLinearConv<strides=[2,2], pads=[1,1,1,1]>(x, s, z, w0, s, z, s, z, b0)

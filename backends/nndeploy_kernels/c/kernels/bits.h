@@ -49,9 +49,9 @@ NND_INLINE nnd_size nnd_bits_a_word(int bits) { return bits == 16 ? 1 : 32 / bit
 
 NND_INLINE nnd_size nnd_bits_word_bytes(int bits) { return bits == 16 ? 2 : 4; }
 
-/* Numbers of a piece of blocks of so many of `inner`; 0 where they cannot be cut into pieces. */
 #define NND_BITS_STREAMS 2
 
+/* Numbers of a piece of blocks of so many of `inner`; 0 where they cannot be cut into pieces. */
 nnd_size nnd_bits_piece(int bits, nnd_size block, nnd_size inner);
 
 /* Packs the vectors of columns [first, last): numbers, or scales and zeros. */
