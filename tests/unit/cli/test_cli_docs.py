@@ -13,6 +13,7 @@ from nndeploy.errors import ERRORS_BY_CODE
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 REFERENCE = DOCS / "reference"
+ARGUMENTS_OF_RUNNER = DOCS.parent / "backends" / "nndeploy_kernels" / "runtime" / "command" / "arguments.c"
 PAGES = sorted([*REFERENCE.glob("*.md"), *(DOCS / "guide").glob("*.md")])
 OTHER_PROGRAMS = re.compile(
     r"^.*(?:(?<!\S)\./\w|"
@@ -46,7 +47,8 @@ def test_every_command_is_in_the_table(name) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_page_names_no_option_that_does_not_exist(path) -> None:
-    known = {"--help", "--version"}.union(*map(options_of, COMMANDS))
+    runner = re.findall(r'"(--[a-z-]+)"', ARGUMENTS_OF_RUNNER.read_text(encoding="utf-8"))
+    known = {"--help", "--version", *runner}.union(*map(options_of, COMMANDS))
     text = OTHER_PROGRAMS.sub("", path.read_text(encoding="utf-8"))
     assert sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - known) == []
 
