@@ -104,12 +104,17 @@ nnd_size nnd_bits_ready_floats(const struct nnd_bits *b, nnd_size rows) {
   return b->bits == 16 ? b->inner * rows : b->pieces * (b->words * nnd_bits_a_word(b->bits) + 1) * rows;
 }
 
-/* Bytes of `count` floats, zeros behind them, and their scale: not a number where one of them is no finite one. */
-static float nnd_bits_round(const float *from, nnd_size count, nnd_size step, int8_t *to) {
+/* Bytes of `count` floats, zeros behind them in all `vectors`, and their scale: not a number where one of them is no
+ * finite one. */
+static float nnd_bits_round(const float *from, nnd_size count, nnd_size step, int vectors, int8_t *to) {
   typedef int8_t bytes __attribute__((vector_size(NND_LANES)));
-  vf x[NND_BITS_PIECE(4) / NND_LANES] = {{0}}, most = {0}, odd = {0};
-  for (nnd_size k = 0; k < count; k++) ((float *)x)[k] = from[k * step];
-  for (int v = 0; v < NND_BITS_PIECE(4) / NND_LANES; v++) {
+  vf x[NND_BITS_PIECE(4) / NND_LANES], most = {0}, odd = {0};
+  for (int v = 0; v < vectors; v++) x[v] = nnd_splat(0.0f);
+  if (step == 1)
+    memcpy(x, from, (size_t)count * sizeof *from);
+  else
+    for (nnd_size k = 0; k < count; k++) ((float *)x)[k] = from[k * step];
+  for (int v = 0; v < vectors; v++) {
     most = __builtin_elementwise_max(most, nnd_op_abs(x[v]));
     odd += x[v] - x[v];
   }
@@ -119,7 +124,7 @@ static float nnd_bits_round(const float *from, nnd_size count, nnd_size step, in
     other += odd[lane];
   }
   const vf inverse = nnd_splat(largest > 0.0f && other == 0.0f ? 127.0f / largest : 0.0f);
-  for (int v = 0; v < NND_BITS_PIECE(4) / NND_LANES; v++) {
+  for (int v = 0; v < vectors; v++) {
     const bytes made = __builtin_convertvector(__builtin_convertvector(nnd_op_round(x[v] * inverse), vi), bytes);
     memcpy(to + v * NND_LANES, &made, sizeof made);
   }
@@ -128,13 +133,14 @@ static float nnd_bits_round(const float *from, nnd_size count, nnd_size step, in
 
 static void nnd_bits_make_bytes(const struct nnd_bits *b, nnd_size rows, const float *a, nnd_size a_row,
                                 nnd_size a_step, float *to) {
+  const int vectors = (int)nnd_ceil_div(8 * b->words, NND_LANES);
   for (nnd_size piece = 0; piece < b->pieces; piece++, to += (b->words + 1) * 2 * rows)
     for (nnd_size r = 0; r < rows; r++) {
       int8_t bytes[NND_BITS_PIECE(4)];
       const nnd_size begin = piece * b->piece, count = nnd_min(b->piece, b->inner - begin);
-      const float scale = nnd_bits_round(a + r * a_row + begin * a_step, count, a_step, bytes);
+      const float scale = nnd_bits_round(a + r * a_row + begin * a_step, count, a_step, vectors, bytes);
       int32_t sum = 0;
-      for (int k = 0; k < NND_BITS_PIECE(4); k++) sum += bytes[k];
+      for (int k = 0; k < vectors * NND_LANES; k++) sum += bytes[k];
       for (nnd_size word = 0; word < b->words; word++) {
         const nnd_bits_eight eight = *(const nnd_bits_eight *)(bytes + word * 8);
         const nnd_bits_four even = __builtin_shufflevector(eight, eight, 0, 2, 4, 6);

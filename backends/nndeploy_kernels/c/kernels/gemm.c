@@ -693,14 +693,17 @@ NND_INLINE vf nnd_gemm_bias(const struct nnd_gemm_data *d, nnd_size vector) {
   return d->bias ? nnd_load(d->bias + vector * NND_LANES) : nnd_splat(0.0f);
 }
 
-/* The vectors of columns [first, last) of a group of rows by weights of few bits; of one row some
- * at once, which lie far apart. */
+/* The vectors of columns [first, last) of a group of rows by weights of few bits; of one row some at once, which lie
+ * far apart. */
 static void nnd_gemm_run_few_bits(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group,
                                   nnd_size first, nnd_size last, float *scratch) {
   const nnd_size begin = nnd_even(g->rows, g->groups, group), end = nnd_even(g->rows, g->groups, group + 1);
-  for (nnd_size row = begin; row < end; row += NND_BITS_ROWS)
-    nnd_bits_make_ready(g->bits, nnd_min(NND_BITS_ROWS, end - row), d->a + row * g->a_row, g->a_row, g->a_step,
-                        scratch + nnd_bits_ready_floats(g->bits, row - begin));
+  const nnd_size number = d->first_group + group;
+  if (!d->held || *d->held != number)
+    for (nnd_size row = begin; row < end; row += NND_BITS_ROWS)
+      nnd_bits_make_ready(g->bits, nnd_min(NND_BITS_ROWS, end - row), d->a + row * g->a_row, g->a_row, g->a_step,
+                          scratch + nnd_bits_ready_floats(g->bits, row - begin));
+  if (d->held) *d->held = number;
   const nnd_size apart = end - begin == 1 ? (last - first) / NND_BITS_STREAMS : 0;
   for (nnd_size vector = first; vector < first + apart; vector++) {
     vf sums[NND_BITS_STREAMS];
