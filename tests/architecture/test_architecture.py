@@ -21,6 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = sorted((REPOSITORY / "nndeploy").rglob("*.py")) + sorted((REPOSITORY / "backends").rglob("*.py"))
 BANNED_CALLS = {"eval", "exec"}
 BANNED_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml"}
+IMPORTED_AS_PACKAGES = {REPOSITORY / "tests" / name for name in ("oracle", "zoo")}
 RUN_HALF_MAY_LOAD = {"numpy", "nndeploy"}
 
 
@@ -48,6 +49,14 @@ def test_the_layers_hold() -> None:
     command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
+
+
+def test_modules_that_tests_import_by_their_name_are_named_once() -> None:
+    """Folders of tests are on the path together, where the second of one name is hidden."""
+    tests = REPOSITORY / "tests"
+    found = [path for folder in (tests, *tests.glob("*"), *tests.glob("unit/*")) for path in folder.glob("*.py")]
+    names = [path.name for path in found if path.parent not in IMPORTED_AS_PACKAGES and path.name != "conftest.py"]
+    assert [name for name in sorted(set(names)) if names.count(name) > 1] == []
 
 
 def test_the_layers_know_every_backend() -> None:

@@ -105,7 +105,7 @@ def _bundle(inputs: Inputs, model: str, threads: int = 1, outputs: Sequence[str]
 
 
 def _c_runtime(inputs: Inputs, model: str, threads: int = 1) -> Session:
-    from c_library import Call
+    from libnndeploy_call import Call
 
     call = Call(model, inputs, threads)
     return Session(lambda feed: call.run(), lambda found: call.outputs())

@@ -183,6 +183,7 @@ def test_the_job_of_a_lost_worker_is_built_by_another(farm: Farm, jobs: Jobs, jo
     assert "its worker was lost" in rows
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a refused socket stays open
 def test_a_scheduler_that_is_gone_ends_the_batch_and_the_next_one_goes_on(farm, jobs, joined, tmp_path) -> None:
     second, go_on = threading.Event(), threading.Event()
     built: list[str] = []
