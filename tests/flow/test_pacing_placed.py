@@ -50,8 +50,8 @@ def test_commands_tell_where_points_stand(model, capsys) -> None:
     assert run_command([*arguments, "-v"]) == 0
     assert note in capsys.readouterr().err
     assert run_command([*arguments, "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["pacing"]["notes"]
-    assert told.startswith(note)
+    notes = json.loads(capsys.readouterr().out)["pacing"]["notes"]  # one may tell of waits for a core
+    assert [one.startswith(note) for one in notes].count(True) == 1
 
 
 @pytest.fixture
