@@ -10,6 +10,7 @@ Source: NumPy's documentation of the npy format, versions 1.0, 2.0 and 3.0.
 import ast
 import math
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
@@ -89,9 +90,14 @@ def _exactly(read: Read, count: int) -> bytes:
     return data
 
 
+_PARSING = threading.Lock()
+"""CPython 3.11 counts the depth of its parser for all threads together: where two parse, one may fail (SystemError)."""
+
+
 def _header_from_text(text: str, num_bytes: int) -> NpyHeader:
     try:
-        fields = ast.literal_eval(text.strip())
+        with _PARSING:
+            fields = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
         raise InputError("has a header that is no dict") from err
     if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
