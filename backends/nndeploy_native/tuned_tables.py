@@ -11,17 +11,15 @@ changes no bit of a result but where it says the way of a convolution; what is m
 is as if it were not there.
 """
 
-import contextlib
 import hashlib
 import json
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from nndeploy.errors import DataError, InputOutputError
-from nndeploy.plugin.cache_file import read_cache, write_cache
+from nndeploy.errors import DataError
+from nndeploy.plugin.cache_file import check_writable, not_kept, read_cache, write_cache
 from nndeploy_native.step_choices import BY_RULE, StepChoice, choice_from_data, choice_to_data
 
 FORMAT = 1
@@ -78,12 +76,7 @@ class TunedFile:
         Raises:
             InputOutputError: it cannot.
         """
-        if self.path is None:
-            raise InputOutputError("there is no folder for what is measured", hint="name one with --cache FOLDER")
-        with contextlib.suppress(OSError):
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(self.path.parent, os.W_OK | os.X_OK):
-            raise _not_kept(self.path)
+        check_writable(self.path)
 
     def add(self, tables: Sequence[TunedTable]) -> None:
         """Writes tables beside those that are there, in the place of those of the same machine and shapes.
@@ -102,7 +95,7 @@ class TunedFile:
         kept = [one for one in before if (key_of_box(one.box), one.shapes) not in known]
         text = json.dumps(tables_to_data(self.plan_sha256, [*kept, *tables][-MAX_TABLES:]), indent=1)
         if not write_cache(self.path, (text + "\n").encode("ascii"), ".native-"):
-            raise _not_kept(self.path)
+            raise not_kept(self.path)
 
     def replayed(self, data: Any) -> list[TunedTable]:
         """Returns the tables of plain data that are of this machine.
@@ -117,11 +110,6 @@ class TunedFile:
         if found := [one for one in tables if one.box == self.box]:
             return found
         raise DataError("the decisions were made on another machine, or with other threads")
-
-
-def _not_kept(path: Path) -> InputOutputError:
-    hint = "name a folder that can be written with --cache FOLDER"
-    return InputOutputError("what is measured cannot be kept", where=str(path), hint=hint)
 
 
 def key_of_box(box: Box) -> str:

@@ -2,7 +2,7 @@
 """A file in which a backend keeps something for later processes of the same account, in a folder of a cache.
 
 What is in it may be code, so a file is read only where nobody but this user could have written it; writing is atomic,
-and where it cannot be done the cache is simply not kept.
+and where it cannot be done the cache is simply not kept, unless a user asked for it (`check_writable`, `not_kept`).
 """
 
 import contextlib
@@ -10,6 +10,8 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+
+from nndeploy.errors import InputOutputError
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -46,6 +48,26 @@ def write_cache(path: Path, data: bytes, prefix: str) -> bool:
             Path(temporary).unlink()
         return False
     return True
+
+
+def check_writable(path: Path | None) -> None:
+    """Passes a folder in which a file can be written; it is made where it is not there.
+
+    Raises:
+        InputOutputError: it cannot, or there is no folder.
+    """
+    if path is None:
+        raise InputOutputError("there is no folder for what is measured", hint="name one with --cache FOLDER")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise not_kept(path)
+
+
+def not_kept(path: Path) -> InputOutputError:
+    """Returns the error of a file that a user asked for, and that cannot be written."""
+    hint = "name a folder that can be written with --cache FOLDER"
+    return InputOutputError("what is measured cannot be kept", where=str(path), hint=hint)
 
 
 def _is_ours(found: os.stat_result, max_bytes: int) -> bool:

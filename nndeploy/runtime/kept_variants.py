@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.manifest import Manifest, Variant
-from nndeploy.errors import DataError, InputOutputError
-from nndeploy.plugin.cache_file import read_cache, write_cache
+from nndeploy.errors import DataError
+from nndeploy.plugin.cache_file import check_writable, not_kept, read_cache, write_cache
 from nndeploy.plugin.interface import LAST_RESORT_TIER
 from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.load_options import LoadOptions
@@ -51,6 +51,15 @@ def kept_variants(folder: str, manifest: Manifest, options: LoadOptions) -> tupl
     return {}, f"{path}: variants were chosen on another machine, or with other threads" if own else ""
 
 
+def check_folder(folder: str) -> None:
+    """Passes a folder in which variants can be kept; it is made where it is not there.
+
+    Raises:
+        InputOutputError: they cannot be kept in it.
+    """
+    check_writable(Path(folder, VARIANTS_FILE) if folder else None)
+
+
 def keep_variants(folder: str, tables: Sequence[Mapping[str, Any]]) -> None:
     """Writes tables beside those that are in a folder, in the place of those of the same bundle and machine.
 
@@ -59,6 +68,7 @@ def keep_variants(folder: str, tables: Sequence[Mapping[str, Any]]) -> None:
     """
     if not tables:
         return
+    check_folder(folder)
     path = Path(folder, VARIANTS_FILE)
     try:
         before = [_checked(one) for one in _tables(json.loads(read_cache(path, MAX_BYTES) or b"null"))]
@@ -67,9 +77,8 @@ def keep_variants(folder: str, tables: Sequence[Mapping[str, Any]]) -> None:
     new = [(one["bundle_sha256"], one["box"]) for one in tables]
     kept = [one for one in before if (one["bundle_sha256"], one["box"]) not in new]
     text = json.dumps({"format": FORMAT, "tables": [*kept, *tables][-MAX_TABLES:]}, indent=1)
-    if not folder or not write_cache(path, (text + "\n").encode("ascii"), ".variants-"):
-        hint = "name a folder that can be written with --cache FOLDER"
-        raise InputOutputError("what is measured cannot be kept", where=str(path), hint=hint)
+    if not write_cache(path, (text + "\n").encode("ascii"), ".variants-"):
+        raise not_kept(path)
 
 
 def replayed_variants(data: Sequence[Any], manifest: Manifest, options: LoadOptions) -> list[dict[str, Any]]:

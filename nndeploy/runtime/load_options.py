@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the operator of a machine asks for and allows when a bundle is loaded, with the defaults of every command."""
 
+import os
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -90,6 +91,10 @@ class LoadOptions:
     def isolates_always(self) -> bool:
         """Whether submodels are isolated, whoever made the bundle."""
         return self.isolate in ("code", "all") or self.item_timeout is not None
+
+    def cache_of(self, bundle: "str | os.PathLike[str]") -> str:
+        """Returns the cache folder of a bundle, "" for none."""
+        return os.fspath(bundle) + ".cache" if self.cache_dir is None else self.cache_dir
 
     def __post_init__(self) -> None:
         if self.isolate not in ISOLATED:

@@ -262,7 +262,7 @@ def load_bundle(
         DataError: the plan was made for another bundle, or for another machine.
     """
     options = replace(options, **given)
-    cache_dir = os.fspath(path) + ".cache" if options.cache_dir is None else options.cache_dir
+    cache_dir = options.cache_of(path)
     asked = {field.name: getattr(options, field.name) for field in fields(LoadOptions)}
     session_options = SessionOptions(**{**asked, "cache_dir": cache_dir})
     bundle, variants_note = open_bundle(Path(path)), ""

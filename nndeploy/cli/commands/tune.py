@@ -123,15 +123,17 @@ def _measured_fast(
     program: Program, how: LoadOptions, samples: Sequence[Mapping[str, Value]], seconds: float
 ) -> dict[str, list[Any]]:
     """Measures steps, then whole variants of submodels against those that are tuned."""
-    from nndeploy.runtime.kept_variants import keep_variants
+    from nndeploy.runtime.kept_variants import check_folder, keep_variants
     from nndeploy.runtime.tuned_variants import fastest_variants, other_variants
 
-    others = other_variants(program, how)
+    folder, others = how.cache_of(program.path), other_variants(program, how)
+    if others:
+        check_folder(folder)  # before anything is measured
     part = seconds / 2 if others else seconds
     with Heartbeat(f"measuring {program.path}"):
         tuned = tune(program, samples, part, is_fast=True) if is_tunable(program) or not others else []
         variants = fastest_variants(program, how, others, samples, part)
-    keep_variants(_cache_of(program, how), variants)
+    keep_variants(folder, variants)
     return {"tuned": tuned, "variants": variants}
 
 
@@ -142,12 +144,8 @@ def _replayed(program: Program, how: LoadOptions, data: Mapping[str, Any]) -> di
     if "variants" not in data:
         return {"tuned": tuned}
     variants = replayed_variants(data["variants"], program.manifest, how)
-    keep_variants(_cache_of(program, how), variants)
+    keep_variants(how.cache_of(program.path), variants)
     return {"tuned": tuned, "variants": variants}
-
-
-def _cache_of(program: Program, how: LoadOptions) -> str:
-    return f"{program.path}.cache" if how.cache_dir is None else how.cache_dir
 
 
 def _given(program: Program, texts: Sequence[str]) -> list[Mapping[str, Value]]:
