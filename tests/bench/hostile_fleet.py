@@ -6,10 +6,16 @@ name says. What no child may write it does not write.
 """
 
 import os
+import sys
 from pathlib import Path
 
 import onnx
 import onnx.parser
+from figures import ROOT
+
+sys.path.append(str(ROOT / "tests"))
+
+from plugin_distribution import write_distribution
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
 g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1,2,3,%d}> { y = MatMul(x, w) }"""
@@ -116,10 +122,5 @@ def _fleet_file(folder: Path, more: str) -> Path:
 
 def write_hostile_plugin(folder: Path) -> Path:
     """Writes the plugin as it is found on a search path; returns the folder for it."""
-    about = folder / "hostile_plugin-1.0.dist-info"
-    about.mkdir(parents=True)
-    (folder / "hostile_plugin.py").write_text(_PLUGIN)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: hostile-plugin\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[nndeploy.backends]\nhostile = hostile_plugin:Plugin\n")
-    (about / "RECORD").write_text("")
+    write_distribution(folder, "hostile_plugin", _PLUGIN, "nndeploy.backends", "hostile:Plugin")
     return folder

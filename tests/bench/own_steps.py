@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from figures import ROOT
 from interleaved import Array, Inputs, Ready
 
 from nndeploy.processors import registry
@@ -18,6 +19,10 @@ from nndeploy.stream.engine.engine import Stream
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.pipeline.checked_plan import checked_plan
 from nndeploy.stream.pipeline.pipeline_file import pipeline_from_toml
+
+sys.path.append(str(ROOT / "tests"))
+
+from plugin_distribution import write_distribution
 
 STEP = '''
 from dataclasses import dataclass
@@ -53,11 +58,7 @@ steps = [{{ use = "counted", rounds = {rounds} }}]
 def counted(inputs: Inputs, how: str, rounds: int, count: int) -> Ready:
     """So many records through the step; `how` is "workers = N" or "processes = N", "" a loop without a stream."""
     folder = Path(tempfile.mkdtemp(prefix="own-step-"))
-    (folder / "counted_step.py").write_text(STEP)
-    info = folder / "counted_step-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: counted-step\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\ncounted = counted_step:Counted\n")
+    write_distribution(folder, "counted_step", STEP, registry.GROUP, "counted:Counted")
     sys.path.insert(0, str(folder))
     if not how:
         step = registry.processor_class("counted")(rounds=rounds)

@@ -62,7 +62,7 @@ fields = ["quads", "quad-scores"]
 PHOTOS = ("text_11.jpg", "text_photo.jpg", "text_sample.jpg")
 WINDOW_NS, STEP_NS = 10_000_000, 1_000_000
 CROWDED = 0.8
-"""Of a core: windows above are looked into."""
+"""The load, as a share of a core, above which it is looked into what a window consists of."""
 MOST_THREADS, MOST_READINGS = 15, 1_000_000
 SETTLING = BASELINE_ITEMS + 20
 """Items until the plan was made from paced ones."""

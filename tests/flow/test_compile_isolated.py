@@ -12,6 +12,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from compile_with import compile_with
+from plugin_distribution import write_distribution
 
 import nndeploy
 from nndeploy.jobs.workers import InProcessWorkers
@@ -71,11 +72,7 @@ print(json.dumps({"answers": answers, "pid": os.getpid()}))
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a script found that compiles five models, of which two crash a backend, and once more in a fork."""
     site = tmp_path_factory.mktemp("site")
-    (site / "crashing_plugin.py").write_text(CRASHING)
-    info = site / "crashing-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: crashing\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[nndeploy.backends]\ncrashing = crashing_plugin:Plugin\n")
+    write_distribution(site, "crashing_plugin", CRASHING, "nndeploy.backends", "crashing:Plugin")
     temporary = tmp_path_factory.mktemp("temporary")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", COMPILES, str(site / "m.nnd")],

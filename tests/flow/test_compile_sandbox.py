@@ -10,6 +10,7 @@ from pathlib import Path
 
 import onnx.parser
 import pytest
+from plugin_distribution import write_distribution
 from sandbox_canaries import Planted
 
 from nndeploy.bundle.reader import open_bundle
@@ -33,11 +34,7 @@ def planted(tmp_path: Path) -> Iterator[Planted]:
 def compiled(planted: Planted, tmp_path: Path) -> Compile:
     """Returns a function that compiles a small model with the backend that tries everything."""
     site = tmp_path / "site"
-    info = site / "canary-1.0.dist-info"
-    info.mkdir(parents=True)
-    (site / "canary_plugin.py").write_text(planted.plugin())
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: canary\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[nndeploy.backends]\ncanary = canary_plugin:Plugin\n")
+    write_distribution(site, "canary_plugin", planted.plugin(), "nndeploy.backends", "canary:Plugin")
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
     planted.model.write_bytes(onnx.parser.parse_model(text).SerializeToString())
 

@@ -16,6 +16,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from compile_with import compile_with
+from plugin_distribution import write_distribution
 
 import nndeploy
 from nndeploy.errors import DataError, UnavailableError, UsageError
@@ -92,11 +93,8 @@ Plugin.name = "tricky"
 
 def site_of(tmp_path: Path) -> Path:
     site = tmp_path / "site"
-    info = site / "tricky-1.0.dist-info"
-    info.mkdir(parents=True)
-    (site / "tricky_plugin.py").write_text(PLUGIN.replace("@MARK@", repr(str(tmp_path / "stolen"))))
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tricky\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[nndeploy.backends]\ntricky = tricky_plugin:Plugin\n")
+    source = PLUGIN.replace("@MARK@", repr(str(tmp_path / "stolen")))
+    write_distribution(site, "tricky_plugin", source, "nndeploy.backends", "tricky:Plugin")
     return site
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from faulty_backends import good_backend
+from plugin_distribution import write_distribution
 
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
@@ -78,11 +79,7 @@ class Box:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._mode = folder, folder / "site/mode"
-        info = folder / "site/trap-1.0.dist-info"
-        info.mkdir(parents=True)
-        (folder / "site/trap_plugin.py").write_text(PLUGIN)
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: trap\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("[nndeploy.backends]\ntrap = trap_plugin:Plugin\n")
+        write_distribution(folder / "site", "trap_plugin", PLUGIN, "nndeploy.backends", "trap:Plugin")
         self._mode.write_text("")
         (folder / "m.onnx").write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
         np.savez(folder / "x.npz", x=np.ones(2, np.float32))

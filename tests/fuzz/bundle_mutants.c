@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,8 +30,6 @@ const char *__asan_default_options(void) {
   return "allocator_may_return_null=1:detect_leaks=1:handle_sigill=1:malloc_context_size=0:quarantine_size_mb=16";
 }
 
-#define SECONDS 20                    /* of processor time for a mutant */
-#define WAITING_SECONDS 300           /* for one that does nothing, on a machine that is busy */
 #define MOST_BYTES ((int64_t)1 << 30) /* of one piece of memory */
 #define LARGE ((int64_t)256 << 10)
 #define MOST_ENTRIES 20000
@@ -94,14 +91,9 @@ struct entry {
   int64_t picks;
 };
 
-/* The corpus: seeds, then mutants that opened and reached an edge that none had reached, then those that reached one as
- * often as none had, last those that were refused, whose mutants seldom come further. */
-enum group { SEEDS, NEW_EDGES, NEW_COUNTS, REFUSED, NUM_GROUPS };
-static const int shares[NUM_GROUPS] = {40, 35, 15, 10}; /* of a hundred mutants */
-static struct {
-  struct entry *entries;
-  int64_t count;
-} corpus[NUM_GROUPS];
+#include "mutant_corpus.h"
+
+static const int shares_of_groups[NUM_GROUPS] = {40, 35, 15, 10}; /* of a hundred mutants */
 static struct {
   const uint8_t *bytes;
   const char *finding;
@@ -132,30 +124,11 @@ static void fall(int signal_) { /* by abort() of a trial */
   _exit(3);
 }
 
-static void limit_time(void) {
-  const struct itimerval limit = {{0, 0}, {SECONDS, 0}};
-  setitimer(ITIMER_PROF, &limit, NULL);
-  alarm(WAITING_SECONDS);
-}
-
 static void add_entry(int group, const struct bundle *bundle) {
   if (corpus[group].count == MOST_ENTRIES) return;
-  const int64_t count = corpus[group].count++;
-  if (!(count & (count - 1))) /* room for twice as many */
-    corpus[group].entries =
-        given(realloc(corpus[group].entries, (size_t)(count ? 2 * count : 1) * sizeof(struct entry)));
-  corpus[group].entries[count].picks = 0;
-  copy_bundle(&corpus[group].entries[count].bundle, bundle);
-}
-
-/* Of two of a group, the one that was mutated less often. */
-static struct entry *pick_entry(void) {
-  int group = 0;
-  for (int64_t share = below(100); (share -= shares[group]) >= 0;) group++;
-  if (!corpus[group].count) group = SEEDS;
-  struct entry *entries = corpus[group].entries;
-  struct entry *one = &entries[below(corpus[group].count)], *other = &entries[below(corpus[group].count)];
-  return one->picks <= other->picks ? one : other;
+  struct entry *entry = room_for_entry(group);
+  entry->picks = 0;
+  copy_bundle(&entry->bundle, bundle);
 }
 
 /* Changes bytes of the container itself, hashes as they were, or cuts it. */
@@ -190,14 +163,12 @@ static double seconds(void) {
 }
 
 static void tell(int64_t count, int64_t reached_by_seeds, FILE *to) {
-  int64_t num_entries = 0;
-  for (int group = 0; group < NUM_GROUPS; group++) num_entries += corpus[group].count;
   fprintf(
       to,
       "%lld mutants: %lld opened, %lld run to the end; %lld of %lld edges reached, %lld by the seeds alone; a corpus "
       "of %lld\n",
       (long long)count, (long long)all_bundles.opened, (long long)all_bundles.ran, (long long)edges.reached,
-      (long long)num_edges(), (long long)reached_by_seeds, (long long)num_entries);
+      (long long)num_edges(), (long long)reached_by_seeds, (long long)num_entries());
   fflush(to);
 }
 
@@ -210,9 +181,9 @@ static void try_mutants(uint64_t seed, int64_t count, double most_seconds) {
   for (; number < count && (number % 64 || seconds() - began < most_seconds); number++) {
     seed_dice(seed, current.number = number);
     const int is_seed = number < num_seeds;
-    struct entry *parent = is_seed ? &corpus[SEEDS].entries[number] : pick_entry();
+    struct entry *parent = is_seed ? &corpus[SEEDS].entries[number] : pick_entry(shares_of_groups);
     copy_bundle(&mutant, &parent->bundle);
-    if (!is_seed) mutate_bundle(&mutant, &pick_entry()->bundle);
+    if (!is_seed) mutate_bundle(&mutant, &pick_entry(shares_of_groups)->bundle);
     parent->picks++;
     uint8_t *bytes = encoded(&mutant, &size);
     const int64_t opened_before = all_bundles.opened, reached_before = edges.reached;
@@ -227,18 +198,6 @@ static void try_mutants(uint64_t seed, int64_t count, double most_seconds) {
     if ((number + 1) % TELL_EVERY == 0) tell(number + 1, reached_by_seeds, stderr);
   }
   tell(number, reached_by_seeds, stdout);
-}
-
-static uint8_t *read_file(const char *name, int64_t *size) {
-  FILE *file = fopen(name, "rb");
-  if (!file) exit(2);
-  fseek(file, 0, SEEK_END);
-  *size = ftell(file);
-  rewind(file);
-  uint8_t *data = given(malloc((size_t)*size + 1));
-  if (fread(data, 1, (size_t)*size, file) != (size_t)*size) exit(2);
-  fclose(file);
-  return data;
 }
 
 int main(int count, char **words) {

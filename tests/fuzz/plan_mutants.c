@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "model/table.c" /* for the shapes that a mutant itself says */
@@ -32,8 +31,6 @@ void __asan_unpoison_memory_region(const volatile void *from, size_t num_bytes);
 void __sanitizer_set_death_callback(void (*callback)(void));
 
 #define MOST_BYTES ((nnd_size)1 << 20) /* of all arrays of a mutant that is run */
-#define SECONDS 20                     /* of processor time for a mutant */
-#define WAITING_SECONDS 300            /* for one that does nothing, on a machine that is busy */
 
 /* A plan with its weights, and how often it was mutated. */
 struct entry {
@@ -42,14 +39,9 @@ struct entry {
   int64_t weights_bytes, picks;
 };
 
-/* The corpus: seeds, then mutants that ran and reached an edge that none had reached, then those that reached one as
- * often as none had, last those that were refused or not run, whose mutants seldom come further. */
-enum group { SEEDS, NEW_EDGES, NEW_COUNTS, REFUSED, NUM_GROUPS };
-static const int shares[NUM_GROUPS] = {30, 54, 14, 2}; /* of a hundred mutants */
-static struct {
-  struct entry *entries;
-  int64_t count;
-} corpus[NUM_GROUPS];
+#include "mutant_corpus.h"
+
+static const int shares_of_groups[NUM_GROUPS] = {30, 54, 14, 2}; /* of a hundred mutants */
 static struct {
   const struct plan *plan;
   const char *weights, *finding, *program;
@@ -84,24 +76,6 @@ static void hang(int signal_) {
   end_with(4, "a mutant takes too long");
 }
 
-static void limit_time(void) {
-  const struct itimerval limit = {{0, 0}, {SECONDS, 0}};
-  setitimer(ITIMER_PROF, &limit, NULL);
-  alarm(WAITING_SECONDS);
-}
-
-static void *read_file(const char *name, int64_t *num_bytes) {
-  FILE *file = fopen(name, "rb");
-  if (!file) exit(2);
-  fseek(file, 0, SEEK_END);
-  *num_bytes = ftell(file);
-  rewind(file);
-  void *data = malloc((size_t)*num_bytes + 1);
-  if (fread(data, 1, (size_t)*num_bytes, file) != (size_t)*num_bytes) exit(2);
-  fclose(file);
-  return data;
-}
-
 static void *copy_of(const void *data, int64_t num_bytes) {
   void *copy = malloc((size_t)num_bytes);
   memcpy(copy, data, (size_t)num_bytes);
@@ -109,23 +83,10 @@ static void *copy_of(const void *data, int64_t num_bytes) {
 }
 
 static void add_entry(int group, const struct plan *plan, char *weights, int64_t weights_bytes) {
-  const int64_t count = corpus[group].count++;
-  if (!(count & (count - 1))) /* room for twice as many */
-    corpus[group].entries = realloc(corpus[group].entries, (size_t)(count ? 2 * count : 1) * sizeof(struct entry));
   struct plan *kept = malloc(sizeof kept->count + (size_t)plan->count * 8);
   kept->count = plan->count;
   memcpy(kept->words, plan->words, (size_t)plan->count * 8);
-  corpus[group].entries[count] = (struct entry){kept, weights, weights_bytes, 0};
-}
-
-/* Of two of a group, the one that was mutated less often. */
-static struct entry *pick_entry(void) {
-  int group = 0;
-  for (int64_t share = below(100); (share -= shares[group]) >= 0;) group++;
-  if (!corpus[group].count) group = SEEDS;
-  struct entry *entries = corpus[group].entries;
-  struct entry *one = &entries[below(corpus[group].count)], *other = &entries[below(corpus[group].count)];
-  return one->picks <= other->picks ? one : other;
+  *room_for_entry(group) = (struct entry){kept, weights, weights_bytes, 0};
 }
 
 /* Elements that are usual for a type, bytes that are not, or usual ones among which some are as large as can be. */
@@ -287,13 +248,13 @@ static void try_mutants(uint64_t seed, int64_t count, int is_guided) {
   int64_t reached_by_seeds = 0;
   for (int64_t number = 0; number < count; number++) {
     seed_dice(seed, current.number = number);
-    struct entry *parent = number < num_seeds ? &corpus[SEEDS].entries[number] : pick_entry();
+    struct entry *parent = number < num_seeds ? &corpus[SEEDS].entries[number] : pick_entry(shares_of_groups);
     struct plan mutant = {.count = parent->plan->count};
     memcpy(mutant.words, parent->plan->words, (size_t)mutant.count * 8);
     char *weights = parent->weights;
     const int64_t weights_bytes = parent->weights_bytes;
     if (number >= num_seeds) {
-      mutate_plan(&mutant, pick_entry()->plan);
+      mutate_plan(&mutant, pick_entry(shares_of_groups)->plan);
       if (!below(12)) mutate_weights(weights = copy_of(weights, weights_bytes), weights_bytes);
     }
     const int64_t ran_before = all.ran, reached_before = edges.reached;
@@ -309,13 +270,11 @@ static void try_mutants(uint64_t seed, int64_t count, int is_guided) {
       free(weights);
     if (number + 1 == num_seeds) reached_by_seeds = edges.reached;
   }
-  int64_t num_entries = 0;
-  for (int group = 0; group < NUM_GROUPS; group++) num_entries += corpus[group].count;
   printf(
       "%lld mutants: %lld opened, %lld with a table, %lld run to the end; %lld of %lld edges reached, %lld by the "
       "seeds alone; a corpus of %lld\n",
       (long long)count, (long long)all.opened, (long long)all.made, (long long)all.ran, (long long)edges.reached,
-      (long long)num_edges(), (long long)reached_by_seeds, (long long)num_entries);
+      (long long)num_edges(), (long long)reached_by_seeds, (long long)num_entries());
 }
 
 static void read_seeds(char **names, int count) {

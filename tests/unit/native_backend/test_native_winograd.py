@@ -59,7 +59,7 @@ def test_these_are_done_so(shape: tuple[int, ...], channels: int, pads: str) -> 
 
 
 SMALL, LARGE = (1, 16, 6, 6), (1, 64, 24, 24)
-"""Of these the rule takes the direct sum, and Winograd's products."""
+"""Images for which the rule takes the direct sum, and for which it takes Winograd's products."""
 
 
 def opened_with_cache(artifact: Artifact, folder: Path) -> PlanSession:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plugin_distribution import write_distribution
 
 from nndeploy.errors import DataError
 from nndeploy.plugin.entry_points import Plugins
@@ -58,11 +59,7 @@ steps = [{{ use = "own", factor = 2 }}]
 @pytest.fixture
 def own_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Installs a processor of somebody else in a folder that Python searches."""
-    (tmp_path / "own_step.py").write_text(STEP)
-    info = tmp_path / "own_step-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-step\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\nown = own_step:Own\n")
+    write_distribution(tmp_path, "own_step", STEP, registry.GROUP, "own:Own")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(registry, "PLUGINS", Plugins(registry.GROUP, "processor", DataError))
     registry.processor_class.cache_clear()

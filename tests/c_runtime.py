@@ -9,41 +9,68 @@ from typing import Any
 import numpy as np
 
 DTYPES = tuple(map(np.dtype, ("float32", "int32", "int64", "bool", "uint8", "int8", "float16", "float64")))
+"""Those of nnd_dtype in its order, texts left out."""
 
 
 class RuntimeRefusalError(Exception):
     """An error of the library: its code and its line."""
 
-    def __init__(self, error: "_Error") -> None:
+    def __init__(self, error: "Error") -> None:
         self.code, self.text = int(error.code), error.text.decode()
         super().__init__(self.text)
 
 
-class _Error(ctypes.Structure):
+class Error(ctypes.Structure):
     _fields_ = (("code", ctypes.c_int), ("text", ctypes.c_char * 400))
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
     _fields_ = (
         ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
         ("shape", ctypes.POINTER(ctypes.c_int64)), ("data", ctypes.c_void_p),
     )  # fmt: skip
 
 
-class _Info(ctypes.Structure):
+class Info(ctypes.Structure):
     _fields_ = (
         ("name", ctypes.c_char_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
     )  # fmt: skip
 
 
+def library_at(path: Path) -> ctypes.CDLL:
+    """Returns the library of a file."""
+    library = ctypes.CDLL(str(path))
+    for name in ("nnd_open", "nnd_open_memory", "nnd_call_new", "nnd_input", "nnd_output"):
+        getattr(library, name).restype = ctypes.c_void_p
+    return library
+
+
+def output_names(library: ctypes.CDLL, program: ctypes.c_void_p) -> list[str]:
+    """Returns the names of a program's outputs."""
+    numbers = range(library.nnd_num_outputs(program))
+    return [Info.from_address(library.nnd_output(program, number)).name.decode() for number in numbers]
+
+
+def tensor_of(array: Any) -> Tensor:
+    """Returns an array as the library takes it, where it lies."""
+    shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
+    return Tensor(DTYPES.index(array.dtype), array.ndim, shape, array.ctypes.data)
+
+
+def array_of(tensor: Tensor) -> Any:
+    """Returns a copy of what the library gave."""
+    shape, dtype = tuple(tensor.shape[: tensor.rank]), DTYPES[tensor.dtype]
+    num_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    data = ctypes.string_at(tensor.data, num_bytes) if num_bytes else b""
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
 class CRuntime:
     """The library."""
 
     def __init__(self, path: Path) -> None:
-        self._library = ctypes.CDLL(str(path))
-        for name in ("nnd_open_memory", "nnd_call_new", "nnd_input", "nnd_output"):
-            getattr(self._library, name).restype = ctypes.c_void_p
+        self._library = library_at(path)
 
     def run(self, data: bytes, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the outputs of a bundle on some inputs, with one thread.
@@ -64,7 +91,7 @@ class CRuntime:
         Raises:
             RuntimeRefusalError: as `run`.
         """
-        library, error, options = self._library, _Error(), ctypes.c_int(1)
+        library, error, options = self._library, Error(), ctypes.c_int(1)
         program = library.nnd_open_memory(data, ctypes.c_int64(len(data)), ctypes.byref(options), ctypes.byref(error))
         if not program:
             raise RuntimeRefusalError(error)
@@ -80,36 +107,23 @@ class CRuntime:
                     done = library.nnd_set_input(call, name.encode(), ctypes.byref(value), ctypes.byref(error))
                     self._must(done, error)
                 self._must(library.nnd_run(call, ctypes.byref(error)), error)
-                yield {name: self._output(call, name) for name in self._outputs(program)}
+                yield {name: array_of(self._tensor(call, name)) for name in output_names(library, program)}
         finally:
             library.nnd_call_free(call)
             library.nnd_close(program)
 
     def _give(self, call: ctypes.c_void_p, name: str, array: Any) -> None:
-        error, shape = _Error(), (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
-        value = _Tensor(DTYPES.index(array.dtype), array.ndim, shape, array.ctypes.data)
+        error, value = Error(), tensor_of(array)
         done = self._library.nnd_set_input(call, name.encode(), ctypes.byref(value), ctypes.byref(error))
         self._must(done, error)
 
-    def _outputs(self, program: ctypes.c_void_p) -> list[str]:
-        numbers = range(self._library.nnd_num_outputs(program))
-        infos = (_Info.from_address(self._library.nnd_output(program, number)) for number in numbers)
-        return [info.name.decode() for info in infos]
-
-    def _tensor(self, call: ctypes.c_void_p, name: str) -> _Tensor:
-        error, value = _Error(), _Tensor()
+    def _tensor(self, call: ctypes.c_void_p, name: str) -> Tensor:
+        error, value = Error(), Tensor()
         done = self._library.nnd_get_output(call, name.encode(), ctypes.byref(value), ctypes.byref(error))
         self._must(done, error)
         return value
 
-    def _output(self, call: ctypes.c_void_p, name: str) -> Any:
-        value = self._tensor(call, name)
-        shape, dtype = tuple(value.shape[: value.rank]), DTYPES[value.dtype]
-        num_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        data = ctypes.string_at(value.data, num_bytes) if num_bytes else b""
-        return np.frombuffer(data, dtype).reshape(shape)
-
     @staticmethod
-    def _must(done: int, error: _Error) -> None:
+    def _must(done: int, error: Error) -> None:
         if not done:
             raise RuntimeRefusalError(error)
