@@ -9,6 +9,7 @@ bytes that are tokens of their own (`<0xE2>`) as a whole.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +52,7 @@ class TextsSoFar:
         known = self._known.pop(_key(before, tokens[:-1]), None)
         text = None if known is None else self._longer(known, tokens)
         if text is None:
-            text = self._whole(before.tolist(), tokens.tolist())
+            text = text_behind(self.tokenizer, before.tolist(), tokens.tolist())
         if is_whole:
             return text
         if not text.endswith(HALF):
@@ -61,10 +62,6 @@ class TextsSoFar:
         while len(self._known) > MOST_TEXTS:
             self._known.popitem(last=False)
         return text.rstrip(HALF)
-
-    def _whole(self, before: list[int], tokens: list[int]) -> str:
-        head, both = self._decoded(before), self._decoded([*before, *tokens])
-        return both[len(head) :] if both.startswith(head) else self._decoded(tokens)
 
     def _longer(self, known: _Known, tokens: Array) -> str | None:
         """Returns what is known with what the tokens behind it add; None where the last ones before do not tell."""
@@ -77,6 +74,16 @@ class TextsSoFar:
 
     def _decoded(self, tokens: list[int]) -> str:
         return decoded(self.tokenizer, tokens, special_tokens=False)
+
+
+def text_behind(tokenizer: Any, before: Sequence[int], tokens: Sequence[int]) -> str:
+    """Returns the text of tokens as it follows that of others.
+
+    Raises:
+        InputError: the tokenizer cannot decode them.
+    """
+    head, both = (decoded(tokenizer, some, special_tokens=False) for some in ([*before], [*before, *tokens]))
+    return both[len(head) :] if both.startswith(head) else decoded(tokenizer, [*tokens], special_tokens=False)
 
 
 def _key(before: Array, tokens: Array) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from nndeploy.processors.arrays import Array
-from nndeploy.processors.text_so_far import HALF, TAIL
+from nndeploy.processors.text_so_far import HALF, TAIL, text_behind
 from nndeploy.processors.tokenizer_file import decoded
 
 
@@ -52,9 +52,8 @@ class TokenTexts(NamedTuple):
         return {**chosen, "end": end, "top": top}
 
     def _one(self, token: int, logprob: float, before: Sequence[int]) -> Likelihood:
-        alone, word = self._decoded([token]), str(self.tokenizer.id_to_token(token) or "")
-        head, both = self._decoded(before), self._decoded([*before, token])
-        text = both[len(head) :] if both.startswith(head) else alone
+        alone = decoded(self.tokenizer, [token], special_tokens=False)
+        text, word = text_behind(self.tokenizer, before, [token]), str(self.tokenizer.id_to_token(token) or "")
         if not alone:  # a special token
             text, data = word, word.encode()
         elif not text or HALF in text:
@@ -62,9 +61,6 @@ class TokenTexts(NamedTuple):
         else:
             data = text.encode()
         return {"token": token, "text": text, "bytes": list(data), "logprob": logprob}
-
-    def _decoded(self, tokens: Sequence[int]) -> str:
-        return decoded(self.tokenizer, tokens, special_tokens=False)
 
 
 def _bytes_of(word: str) -> bytes:
