@@ -42,6 +42,8 @@ ChoicesOf = Callable[[int], Sequence[StepChoice]]
 """Number of steps -> how they are done."""
 
 _PAGE = mmap.PAGESIZE
+_ROOM = 1 << 20
+"""For packed weights beside five times the plain ones: columns are filled up to whole tiles."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -185,10 +187,12 @@ def run_plan(
     plain_bytes: bool = False,
     shares_all: bool = True,
     choices: ChoicesOf | None = None,
+    was_packed: bool = False,
 ) -> list[Array]:
     """Returns the outputs, of `shapes` or as the library says; all memory ends at guard pages.
 
-    Threads share small steps too, but where `shares_all` is taken away. `choices` as `opened` takes them.
+    Threads share small steps too, but where `shares_all` is taken away. `choices` as `opened` takes them. With
+    `was_packed` the model is one over the image that an earlier one left, and over what that left of the weights.
 
     Raises:
         RefusedError: the library refuses the plan or the shapes.
@@ -198,6 +202,15 @@ def run_plan(
     copied = Guarded(len(weights), 64)
     copied.bytes[:] = np.frombuffer(weights, np.uint8)
     options = Options(l2_bytes, buffer_bytes, threads, 0, plain_bytes, shares_all)
+    if was_packed:
+        image = Guarded(5 * len(weights) + _ROOM, 64)
+        options.image, options.image_bytes = image.address, image.bytes.size
+        options.packs_all_late = options.gives_weights = 1
+        model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols, choices)
+        options.image_bytes = lib.nnd_model_image_bytes(ctypes.c_void_p(model))
+        options.image_is_packed = 1
+        lib.nnd_table_free(table)
+        lib.nnd_model_close(model)
     model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols, choices)
     borders = [_border(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))]
     if shapes is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, precisions, runner
 
 LIBRARIES = Path(__file__).with_name("lib")
-API_VERSION = 6
+API_VERSION = 7
 """That of nndeploy_kernels.h."""
 
 _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
@@ -25,6 +25,7 @@ _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
     "nnd_model_num_steps": (ctypes.c_int64, (ctypes.c_void_p,)),
     "nnd_model_num_inputs": (ctypes.c_int64, (ctypes.c_void_p,)),
     "nnd_model_num_outputs": (ctypes.c_int64, (ctypes.c_void_p,)),
+    "nnd_model_image_bytes": (ctypes.c_int64, (ctypes.c_void_p,)),
     "nnd_table_make": (
         ctypes.c_void_p,
         (

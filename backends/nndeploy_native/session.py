@@ -70,11 +70,12 @@ def _sessions(
     buffer_bytes = buffer if isinstance(buffer, int) and buffer > 0 else caches.get(WINDOW_BUFFER, 0)
     threads = options.threads or host.num_cores
     weights = Weights(files, is_shared=len(names) > 1)
+    shared_in = options.cache_dir if options.shares_weights else ""
     box = cache(lambda: _box(str(metadata.get("precision", "fp32")), host, buffer_bytes, threads))
 
     def opened(name: str, ways: bytes) -> OpenedModel:
         how = Options(caches.get("l2", 0), buffer_bytes, threads)
-        return opened_model(library, bytes(files[name]), weights, how, ways)
+        return opened_model(library, bytes(files[name]), weights, how, ways, shared_in)
 
     tuned = [
         TunedFile(options.cache_dir, bytes(files[name]), len(document.steps), box)

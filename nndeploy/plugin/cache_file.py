@@ -9,6 +9,7 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from nndeploy.errors import InputOutputError
@@ -16,32 +17,52 @@ from nndeploy.errors import InputOutputError
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-def read_cache(path: Path, max_bytes: int) -> bytes:
-    """Returns what a cache file holds; b"" where there is none, or where someone else could have written it."""
+def opened_cache(path: Path) -> int | None:
+    """Returns the descriptor of a cache file; None where there is none, or where someone else could have written it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return b""
-    if not _is_ours(os.fstat(descriptor), max_bytes) or not _is_ours_folder(path.parent):
-        os.close(descriptor)
+        return None
+    if _is_ours(os.fstat(descriptor)) and _is_ours_folder(path.parent):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def read_cache(path: Path, max_bytes: int) -> bytes:
+    """Returns what a cache file of at most `max_bytes` holds; b"" where `opened_cache` gives none."""
+    descriptor = opened_cache(path)
+    if descriptor is None:
         return b""
     try:
         with os.fdopen(descriptor, "rb") as file:
-            return file.read(max_bytes)
+            return file.read(max_bytes) if os.fstat(descriptor).st_size <= max_bytes else b""
     except OSError:
         return b""
 
 
 def write_cache(path: Path, data: bytes, prefix: str) -> bool:
     """Writes a cache file in one step, under a temporary name that begins with `prefix`; returns whether it could."""
+
+    def write(descriptor: int) -> None:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(data)
+
+    return keep_cache(path, write, prefix)
+
+
+def keep_cache(path: Path, write: Callable[[int], None], prefix: str) -> bool:
+    """Does what `write_cache` does with a file that `write` fills, which gets its descriptor and may raise OSError."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=prefix, dir=path.parent)
     except OSError:
         return False
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+        try:
+            write(descriptor)
+        finally:
+            os.close(descriptor)
         Path(temporary).replace(path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -57,7 +78,7 @@ def check_writable(path: Path | None) -> None:
         InputOutputError: it cannot, or there is no folder.
     """
     if path is None:
-        raise InputOutputError("there is no folder for what is measured", hint="name one with --cache FOLDER")
+        raise InputOutputError("there is no cache folder", hint="name one with --cache FOLDER")
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -66,17 +87,16 @@ def check_writable(path: Path | None) -> None:
 
 def not_kept(path: Path) -> InputOutputError:
     """Returns the error of a file that a user asked for, and that cannot be written."""
-    hint = "name a folder that can be written with --cache FOLDER"
-    return InputOutputError("what is measured cannot be kept", where=str(path), hint=hint)
+    hint = "name a folder that can be written, with room, with --cache FOLDER"
+    return InputOutputError("the cache file cannot be written", where=str(path), hint=hint)
 
 
-def _is_ours(found: os.stat_result, max_bytes: int) -> bool:
+def _is_ours(found: os.stat_result) -> bool:
     return (
         stat.S_ISREG(found.st_mode)
         and found.st_uid == os.getuid()
         and found.st_nlink == 1
         and not found.st_mode & _WRITABLE_BY_OTHERS
-        and found.st_size <= max_bytes
     )
 
 

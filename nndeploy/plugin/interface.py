@@ -121,8 +121,9 @@ class Artifact:
 class OpenOptions:
     """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default.
 
-    `cache_dir` is a folder in which a backend may keep what it compiled or measured for this machine, "" for none. With
-    `pace` runs will be paced (`nndeploy.plugin.pacing`). `inputs` and `outputs` are what the bundle says of the
+    `cache_dir` is a folder in which a backend may keep what it compiled or measured for this machine, "" for none; with
+    `shares_weights` also weights as it packed them, so that processes which open the same artifact share their memory.
+    With `pace` runs will be paced (`nndeploy.plugin.pacing`). `inputs` and `outputs` are what the bundle says of the
     submodel's values, by name, None where nobody says: an artifact that says otherwise is none of this bundle.
     """
 
@@ -133,6 +134,7 @@ class OpenOptions:
     pace: bool = False
     inputs: Mapping[str, ValueType] | None = None
     outputs: Mapping[str, ValueType] | None = None
+    shares_weights: bool = False
 
 
 class Session(Protocol):

@@ -15,6 +15,7 @@ class LoadKeywords(TypedDict, total=False):
     places: tuple[PlaceLimit, ...]
     strict: bool
     cache_dir: str | None
+    share_weights: bool
     custom_op_libraries: tuple[str, ...]
     allow_native_code: bool
     allow_unsigned_code: bool

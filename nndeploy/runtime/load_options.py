@@ -61,6 +61,12 @@ class LoadOptions:
         "Default: BUNDLE.cache.",
         section=_MACHINE, flags=("--cache",), metavar="FOLDER",
     )  # fmt: skip
+    share_weights: bool = described(
+        False,
+        "Keep packed weights in the cache directory, as much disk as the weights. Processes that do so share their "
+        "memory, and only the first of them packs. Native backend only.",
+        section=_MACHINE,
+    )
     custom_op_libraries: tuple[str, ...] = described(
         (),
         "Shared library of operators that the bundle needs (repeatable). Its code is executed: pass only libraries "
@@ -103,6 +109,8 @@ class LoadOptions:
             raise UsageError("only an isolated submodel can have limits", hint="--isolate all, auto or code")
         if self.item_timeout is not None and not self.item_timeout > 0:
             raise UsageError(f"item_timeout must be more than 0 seconds, not {self.item_timeout}")
+        if self.share_weights and self.cache_dir == "":
+            raise UsageError("--share-weights needs a cache directory", hint="--cache FOLDER")
         object.__setattr__(self, "device", spelled_device(self.device))
         if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
             raise UsageError(f"unknown device {self.device!r}", hint="auto, cpu or cuda:N")

@@ -51,7 +51,10 @@ class SessionOptions(LoadOptions):
 
     def for_backend(self, device: str) -> OpenOptions:
         """Returns what a backend's `open` is told."""
-        return OpenOptions(device, self.threads, self.custom_op_libraries, self.cache_dir or "", self.pace)
+        return OpenOptions(
+            device, self.threads, self.custom_op_libraries, self.cache_dir or "", self.pace,
+            shares_weights=self.share_weights,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@
     models    load, first and second call of a bundle of `native`, of ONNX Runtime and OpenVINO from the .onnx file;
               processor time of `nndeploy compile` and its children
     large     `nndeploy compile` of encoders with random weights, `--layers` of 50 MB each, as `compile`; then load,
-              first call, peak and held memory over the weights, of the bundle, of one that ONNX Runtime runs, and of
-              ONNX Runtime with the .onnx file
+              first call, memory over the weights (at the peak, held, and of the process alone), of the bundle, also
+              with `--share-weights`, of one that ONNX Runtime runs, and of ONNX Runtime with the .onnx file
     weights   a network of 2048 x 2048 products: load, first call, peak and held memory over the weights
     call      `Program.run` over a bare session of ONNX Runtime, on the digit reader
     isolation a call of a submodel in a process of its own, beside the same call here, by the size of its values
@@ -60,12 +60,19 @@ SIZES = (2, 1 << 10, 1 << 14, 3 * 224 * 224, 1 << 22)
 """Numbers of floats that come in, and go out, of `isolation`."""
 NOT_BY_NATIVE = ("random_forest_iris", "silero_vad_v5", "superres_ortext")
 """Real models that have texts, control flow or images."""
+SHARED = "nndeploy --share-weights"
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 ENGINES = {
     "nndeploy": """
 from nndeploy import LoadOptions, load_bundle
 def load(path):
     program = load_bundle(path, LoadOptions(threads=threads))
+    return lambda inputs: program.run(inputs)
+""",
+    SHARED: """
+from nndeploy import LoadOptions, load_bundle
+def load(path):
+    program = load_bundle(path, LoadOptions(threads=threads, share_weights=True))
     return lambda inputs: program.run(inputs)
 """,
     "onnxruntime": """
@@ -96,14 +103,14 @@ def mebibytes(field):
 inputs = dict(np.load(folder / "inputs.npz"))
 if warm:
     load(warm)({{name: value[:, :16] for name, value in inputs.items()}})
-before, times = mebibytes("VmRSS"), [time.perf_counter()]
+before, own, times = mebibytes("VmRSS"), mebibytes("RssAnon"), [time.perf_counter()]
 call = load(path)
 times.append(time.perf_counter())
 outputs = call(inputs)
 times.append(time.perf_counter())
 call(inputs)
 times.append(time.perf_counter())
-memory = [mebibytes("VmHWM") - before, mebibytes("VmRSS") - before]
+memory = [mebibytes("VmHWM") - before, mebibytes("VmRSS") - before, mebibytes("RssAnon") - own]
 np.savez(folder / "outputs.npz", **{{name: np.asarray(value) for name, value in outputs.items()}})
 print(json.dumps([*((after - before) * 1e3 for before, after in zip(times, times[1:])), *memory]))
 """
@@ -187,8 +194,9 @@ def _large(report: Report, options: argparse.Namespace) -> None:
             table.row(str(layers), *figures, f"{one.peak / 1e6 / megabytes:.1f}", stages)
             runs += [[str(layers), *run] for run in _runs_of_encoder(folder, path, bundle, megabytes, options.threads)]
             report.sample(layers=layers, megabytes=megabytes, compile=asdict(one))
-    measured = ("load ms:", "first call ms:", "second call ms:", "peak / weights:", "held / weights:")
-    table = report.table("layers:", "engine", *measured)
+    measured = ("load ms:", "first call ms:", "second call ms:")
+    memory = ("peak / weights:", "held / weights:", "of its own / weights:")
+    table = report.table("layers:", "engine", *measured, *memory)
     for run in runs:
         table.row(*run)
 
@@ -205,14 +213,16 @@ def _runs_of_encoder(folder: Path, path: Path, bundle: Path, megabytes: float, t
     outputs = []
     for name, engine, file, warm in (
         ("nndeploy", "nndeploy", bundle, small.with_suffix(".nnd")),
+        (SHARED + ", the first", SHARED, bundle, small.with_suffix(".nnd")),
+        (SHARED, SHARED, bundle, small.with_suffix(".nnd")),
         ("nndeploy --backends onnxruntime", "nndeploy", fallback, small_fallback),
         ("onnxruntime", "onnxruntime", path, small),
     ):
-        *ms, peak, held = _measured(engine, folder, file, threads, warm)
+        load, first, second, *memory = _measured(engine, folder, file, threads, warm)
         with np.load(folder / "outputs.npz") as got:
             outputs.append([got[name] for name in got.files])
-        shares = (mebibytes * 2**20 / 1e6 / megabytes for mebibytes in (peak, held))
-        yield [name, *(f"{one:.0f}" for one in ms), *(f"{share:.2f}" for share in shares)]
+        shares = (mebibytes * 2**20 / 1e6 / megabytes for mebibytes in memory)
+        yield [name, *(f"{one:.0f}" for one in (load, first, second)), *(f"{share:.2f}" for share in shares)]
     assert max(largest_error(outputs[-1], one) for one in outputs) <= TOLERANCE
 
 
@@ -225,7 +235,7 @@ def _models(report: Report, options: argparse.Namespace) -> None:
             folder, bundle = Path(temporary), Path(temporary) / "model.nnd"
             np.savez(folder / "inputs.npz", **model.inputs)  # type: ignore[arg-type]  # none is called allow_pickle
             compiles = [_compiled(model.path, bundle) for _ in range(options.rounds)]
-            samples: dict[str, list[list[float]]] = {engine: [] for engine in ENGINES}
+            samples: dict[str, list[list[float]]] = {engine: [] for engine in ENGINES if engine != SHARED}
             for _ in range(options.rounds):
                 for engine, taken in samples.items():
                     path = bundle if engine == "nndeploy" else model.path
@@ -243,7 +253,7 @@ def _models(report: Report, options: argparse.Namespace) -> None:
 
 
 def _measured(engine: str, folder: Path, path: Path, threads: int, warm: str | Path = "") -> list[float]:
-    """Returns milliseconds of load, first and second call, then MiB at the peak and held."""
+    """Returns milliseconds of load, first and second call, then MiB at the peak, held, and not to be shared."""
     command = [sys.executable, "-c", MEASURE.format(engine=ENGINES[engine]), str(folder), str(path), str(warm)]
     answer = ran([*command, threads], cwd=Path(__file__).parent).answer  # where `engines` is found
     return [float(value) for value in json.loads(answer.splitlines()[-1])]
@@ -264,7 +274,7 @@ def _weights(report: Report, options: argparse.Namespace) -> None:
         np.savez(folder / "inputs.npz", x=np.ones((1, SIZE), np.float32))
         small, large = _products(folder, 16, 1), _products(folder, SIZE, count)
         taken = [_measured("nndeploy", folder, large, options.threads, small) for _ in range(options.rounds)]
-    load, first, _, peak, held = (statistics.median(column) for column in zip(*taken, strict=True))
+    load, first, _, peak, held, _ = (statistics.median(column) for column in zip(*taken, strict=True))
     table = report.table("weights MiB:", "load ms:", "first call ms:", "peak / weights:", "held / weights:")
     table.row(f"{mebibytes:g}", f"{load:.1f}", f"{first:.1f}", f"{peak / mebibytes:.2f}", f"{held / mebibytes:.2f}")
     report.text(f"Goals: load {GOALS['load']:g} ms, peak {GOALS['peak']:g}.")

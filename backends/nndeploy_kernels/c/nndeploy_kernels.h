@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#define NND_API_VERSION 6
+#define NND_API_VERSION 7
 
 #pragma GCC visibility push(default)
 
@@ -31,13 +31,20 @@ struct nnd_pace_item;
  * smallest steps too; both are for tests: the results are the same.
  *
  * `ways` has a number for each of the first `num_ways` steps: for which ways of a convolution its weights are packed, where
- * there are two. Which of them is taken changes last bits. */
+ * there are two. Which of them is taken changes last bits.
+ *
+ * `image`: null, or zeroed memory that begins at a cache line, in which the large packed weights will lie; it stays as long
+ * as the model. With `image_is_packed` it is what an earlier opening left there, by this library on this processor, of the
+ * same plan, weights and options but threads: then these weights are not packed, and their plain bytes not read.
+ * `packs_all_late` is for tests: all weights count as large, and plain ones that are given back are overwritten. */
 enum { NND_WAY_BY_RULE, NND_WAY_DIRECT, NND_WAY_WINOGRAD, NND_WAY_BOTH };
 
 struct nnd_options {
   int64_t l2_bytes, buffer_bytes, threads, gives_weights, plain_bytes, shares_all;
   const int8_t *ways;
   int64_t num_ways;
+  void *image;
+  int64_t image_bytes, image_is_packed, packs_all_late;
 };
 
 /* How one step is done where not as the rule of its operator says; 0 in each field is the rule. Whatever it says, the
@@ -85,7 +92,9 @@ void nnd_model_close(struct nnd_model *model);
 int64_t nnd_model_num_steps(const struct nnd_model *model);
 int64_t nnd_model_num_inputs(const struct nnd_model *model);
 int64_t nnd_model_num_outputs(const struct nnd_model *model);
-int64_t nnd_model_packed_bytes(const struct nnd_model *model);
+int64_t nnd_model_packed_bytes(const struct nnd_model *model); /* beside the image */
+/* Returns how many bytes of the image are used; -1: it is too small, so that it is not whole. */
+int64_t nnd_model_image_bytes(const struct nnd_model *model);
 
 /* Makes the table for `symbols`, the numbers that the sizes of the plan depend on, and checks that the inputs have the
  * shapes that follow: for each input its element (0 float32, 1 int32, 2 int64, 3 bool, 4 uint8, 5 int8, 6 float16,

@@ -83,12 +83,12 @@ def built(model: ir.Model, ranges: Mapping[str, DimRange] | None = None) -> Arti
 def run(
     artifact: Artifact, inputs: Mapping[str, Array], level: str = FLOAT_LEVELS[-1], *, threads: int = 1,
     buffer_bytes: int = 0, l2_bytes: int = 0, shares_all: bool = True, plain_bytes: bool = False,
-    choices: ChoicesOf | None = None,
+    choices: ChoicesOf | None = None, was_packed: bool = False,
 ) -> dict[str, Array]:  # fmt: skip
     """Returns the outputs of an artifact on a level; all memory ends at guard pages, threads share small steps too."""
     taken = partial(
         run_plan, level, threads=threads, buffer_bytes=buffer_bytes, l2_bytes=l2_bytes, shares_all=shares_all,
-        plain_bytes=plain_bytes, choices=choices,
+        plain_bytes=plain_bytes, choices=choices, was_packed=was_packed,
     )  # fmt: skip
     weights = artifact.files[WEIGHTS_FILE]
     if PLAN_FILE in artifact.files:

@@ -77,7 +77,7 @@ def network_of(seed: int) -> Network:
 def wrong_numbers(network: Network, level: str) -> list[str]:
     """Returns what is wrong with a network on a level, in a line each: alone, and shared by two threads.
 
-    Once they share every step, once those that are worth it.
+    Once they share every step, once those that are worth it; and once with weights that an earlier opening packed.
 
     Raises:
         BuildRefusedError: the rules refuse it.
@@ -87,8 +87,10 @@ def wrong_numbers(network: Network, level: str) -> list[str]:
     for inputs, wanted in network.samples:
         alone = taken(inputs)
         shared, large = (taken(inputs, threads=2, shares_all=shares_all) for shares_all in (True, False))
+        packed = taken(inputs, was_packed=True)
         shapes = {name: array.shape for name, array in inputs.items()}
-        for said, found in (("one thread", alone), ("two threads", shared), ("two for large steps", large)):
+        ways = {"one thread": alone, "two threads": shared, "two for large steps": large, "packed before": packed}
+        for said, found in ways.items():
             wrong += [f"{network.name}, {level}, {said}, {shapes}: {one}" for one in _differences(found, wanted, level)]
     return wrong
 

@@ -2,19 +2,18 @@
 """Sessions of the same files share one model: its weights are read and packed once, and freed with the last of them."""
 
 import gc
-import hashlib
 import json
-import mmap
 import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from bundled_files import Files
 from native_models import built, model_of, reals
 from nndeploy_native import opened_model as module
 from nndeploy_native.session import NativeSession, open_session
@@ -27,40 +26,6 @@ from nndeploy.values.types import TensorType
 
 TEXT = "g (float[3,40] x) => (float[3,50] y) { a = MatMul(x, w) y = Relu(a) }"
 X = reals(3, 40, seed=1)
-
-
-def in_pages(data: memoryview) -> memoryview:
-    pages = mmap.mmap(-1, len(data), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    pages[:] = data
-    return memoryview(pages)
-
-
-class Files(Mapping[str, memoryview]):
-    """Files as those of a bundle: what they hold is known without reading them."""
-
-    def __init__(self, files: Mapping[str, bytes | memoryview], sha256: Mapping[str, str] | None = None) -> None:
-        self._files = dict(files)
-        self._sha256 = dict(sha256 or {})
-        self.read: list[str] = []
-
-    def __getitem__(self, name: str) -> memoryview:
-        self.read.append(name)
-        return memoryview(self._files[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._files
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def taken(self, name: str) -> memoryview:
-        return in_pages(self[name])
-
-    def sha256(self, name: str) -> str:
-        return self._sha256.get(name) or hashlib.sha256(self._files[name]).hexdigest()
 
 
 def artifact_of(seed: int) -> Artifact:

@@ -110,6 +110,7 @@ struct nnd_model {
   struct nnd_end *ends; /* of each program, without numbers and residuals that a step has */
   struct nnd_step *steps;
   struct nnd_pending *pending, *last_pending; /* while a plan is read */
+  nnd_size image_used;                        /* -1: it is too small */
 };
 
 /* Where an operand lies: `base` 0: `offset` is an address; 1: in the arena; 2 ...: inputs, then outputs. */
@@ -206,9 +207,12 @@ const struct nnd_program *nnd_read_any_program(struct nnd_opener *o);        /* 
 nnd_size nnd_read_rule(struct nnd_opener *o);
 void *nnd_own(struct nnd_opener *o, nnd_size num_bytes);
 void *nnd_packed(struct nnd_opener *o, nnd_size num_bytes);
-/* Packs a weight into such memory: a small one at once, others by several threads when the whole plan was read. Where
- * this is the only reader the weight is gone then. `fields` are copied. `part_bytes`: how much each part reads of the
- * weight, one behind the other; 0 where they do not read it so. */
+/* The same for what nnd_pack() makes of a weight, which lies in the caller's image where the weight is large. */
+void *nnd_packed_of(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_size num_bytes);
+/* Packs a weight into memory of nnd_packed_of(), and no other: a small one at once, others by several threads when the
+ * whole plan was read, or not at all where the image has them. Where this is the only reader the weight is gone then.
+ * `fields` are copied. `part_bytes`: how much each part reads of the weight, one behind the other; 0 where they do not
+ * read it so. */
 void nnd_pack(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_packer pack, const void *fields,
               nnd_size fields_bytes, nnd_size parts, nnd_size part_bytes);
 void nnd_reads_again(const struct nnd_weight_data *weight); /* a step packs it twice */

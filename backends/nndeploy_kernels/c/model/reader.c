@@ -344,6 +344,7 @@ int64_t nnd_model_num_steps(const struct nnd_model *model) { return model->num_s
 int64_t nnd_model_num_inputs(const struct nnd_model *model) { return model->num_inputs; }
 int64_t nnd_model_num_outputs(const struct nnd_model *model) { return model->num_outputs; }
 int64_t nnd_model_packed_bytes(const struct nnd_model *model) { return model->packed.total; }
+int64_t nnd_model_image_bytes(const struct nnd_model *model) { return model->image_used; }
 
 int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high) {
   const struct nnd_step *step = o->step;

@@ -70,7 +70,7 @@ const struct nnd_bits *nnd_open_bits(struct nnd_opener *o, const struct nnd_bit_
                          .zero = (float)(zero ^ from.flip),
                          .rounds_rows = words->rounds_rows && nnd_int8_is_quick(o->model->options.plain_bytes != 0)};
   const nnd_size lanes = nnd_blocks(columns) * pieces * NND_LANES;
-  void *to = nnd_packed(o, lanes * num_words * nnd_bits_word_bytes(bits));
+  void *to = nnd_packed_of(o, numbers, lanes * num_words * nnd_bits_word_bytes(bits));
   float *to_scales = scales ? nnd_packed(o, lanes * (nnd_size)sizeof *to_scales) : NULL;
   uint8_t *to_zeros = from.zeros ? nnd_packed(o, lanes) : NULL;
   float *to_floats = is_float ? nnd_packed(o, lanes * (nnd_size)sizeof *to_floats) : NULL;

@@ -97,7 +97,7 @@ NND_PACK_PANELS(nnd_pack_planar_panels, float, nnd_pack_planar_panel)
 static int nnd_pack_by_panels(struct nnd_opener *o, struct nnd_conv *c, nnd_size padded, size_t each, nnd_packer pack) {
   const nnd_size blocks = nnd_blocks(c->out_channels), taps = c->kernel[0] * c->kernel[1];
   struct nnd_panels t = {c->weights, c->out_channels, c->in_channels, taps, padded * taps * NND_LANES, NULL};
-  c->packed = t.to = nnd_packed(o, blocks * t.of_block * (nnd_size)each);
+  c->packed = t.to = nnd_packed_of(o, c->plain, blocks * t.of_block * (nnd_size)each);
   const nnd_size of_panel = NND_PANEL * NND_LANES * c->in_channels * taps * (nnd_size)sizeof(float);
   if (t.to) nnd_pack(o, c->plain, pack, &t, sizeof t, nnd_full_panels(blocks) + 1, of_panel);
   return t.to != NULL;

@@ -62,7 +62,7 @@ static int nnd_open_int8_convolution(struct nnd_opener *o) {
                                .group_bytes = nnd_int8_conv_bytes(own->taps, own->k, columns),
                                .is_unsigned = r->weights->element == NND_UINT8};
   if (t.group_bytes > NND_MOST_BYTES / w->groups) return nnd_fail(o->message, "weights that are too large");
-  own->packed = t.to = nnd_take_int8(o, w->groups * t.group_bytes, r->columns, &t.column_sums);
+  own->packed = t.to = nnd_take_int8(o, r->weights, w->groups * t.group_bytes, r->columns, &t.column_sums);
   own->column_sums = t.column_sums;
   if (!t.to) return 0;
   nnd_pack(o, r->weights, nnd_pack_taps, &t, sizeof t, w->groups * t.panels, 0);

@@ -46,7 +46,7 @@ static int nnd_pack_connected(struct nnd_opener *o, struct nnd_connected_own *ow
                                 .column_step = is_transposed ? inner : 1,
                                 .is_unsigned = weights->element == NND_UINT8};
   own->record.inner = inner, own->record.columns = columns;
-  own->packed = t.to = nnd_take_int8(o, nnd_int8_packed_bytes(inner, columns), columns, &t.column_sums);
+  own->packed = t.to = nnd_take_int8(o, weights, nnd_int8_packed_bytes(inner, columns), columns, &t.column_sums);
   own->column_sums = t.column_sums;
   if (!t.to) return 0;
   nnd_pack(o, weights, nnd_pack_bytes, &t, sizeof t, nnd_ceil_div(columns, NND_INT8_COLUMNS), 0);

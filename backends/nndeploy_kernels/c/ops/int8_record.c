@@ -85,9 +85,11 @@ int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struc
   return 1;
 }
 
-int8_t *nnd_take_int8(struct nnd_opener *o, nnd_size num_bytes, nnd_size columns, int32_t **column_sums) {
-  *column_sums = nnd_packed(o, (nnd_blocks(columns) * NND_LANES + NND_INT8_COLUMNS) * (nnd_size)sizeof **column_sums);
-  int8_t *packed = nnd_packed(o, num_bytes + NND_INT8_BEHIND);
+int8_t *nnd_take_int8(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_size num_bytes, nnd_size columns,
+                      int32_t **column_sums) {
+  const nnd_size sums = nnd_blocks(columns) * NND_LANES + NND_INT8_COLUMNS;
+  *column_sums = nnd_packed_of(o, from, sums * (nnd_size)sizeof **column_sums);
+  int8_t *packed = nnd_packed_of(o, from, num_bytes + NND_INT8_BEHIND);
   return *column_sums ? packed : NULL;
 }
 

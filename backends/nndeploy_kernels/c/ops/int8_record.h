@@ -26,7 +26,8 @@ int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct 
 int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_sums *words);
 
 /* Memory for packed weights of `num_bytes`, and for what their columns sum up to. */
-int8_t *nnd_take_int8(struct nnd_opener *o, nnd_size num_bytes, nnd_size columns, int32_t **column_sums);
+int8_t *nnd_take_int8(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_size num_bytes, nnd_size columns,
+                      int32_t **column_sums);
 
 /* The table of a program of one operand, from bytes of one element to those of another; null where there is none. */
 const uint8_t *nnd_byte_table_of(struct nnd_opener *o, const struct nnd_program *program, int from, int to);

@@ -72,7 +72,7 @@ static int nnd_pack_weights(struct nnd_opener *o, struct nnd_product_own *own, c
                            .step = is_transposed ? 1 : outputs,
                            .column = is_transposed ? inputs : 1,
                            .parts = nnd_ceil_div(inputs, NND_ROWS_A_PART)};
-  own->packed = t.to = nnd_packed(o, own->matrices * own->each * (nnd_size)sizeof *t.to);
+  own->packed = t.to = nnd_packed_of(o, weights, own->matrices * own->each * (nnd_size)sizeof *t.to);
   const int in_order = !is_transposed && (own->matrices == 1 || inputs % NND_ROWS_A_PART == 0);
   const nnd_size of_part = in_order ? NND_ROWS_A_PART * outputs * (nnd_size)sizeof(float) : 0;
   if (t.to) nnd_pack(o, weights, nnd_pack_matrices, &t, sizeof t, own->matrices * t.parts, of_part);

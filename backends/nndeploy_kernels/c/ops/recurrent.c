@@ -497,8 +497,9 @@ static int nnd_pack_bytes_of_lstm(struct nnd_opener *o, struct nnd_recurrent_own
   int32_t *byte_zeros = has_zeros ? nnd_packed(o, floats) : NULL;
   const nnd_size packed_bytes = own->directions * columns * nnd_byte_rows(hidden) + NND_INT8_BEHIND;
   const struct nnd_int8_kernels *kernels = nnd_int8_kernels_here(o->model->options.plain_bytes != 0);
-  struct nnd_byte_directions t = {weights->data, nnd_packed(o, packed_bytes), nnd_packed(o, floats), byte_zeros, hidden,
-                                  kernels};
+  int8_t *to = nnd_packed_of(o, weights, packed_bytes);
+  int32_t *sums = nnd_packed_of(o, weights, floats);
+  struct nnd_byte_directions t = {weights->data, to, sums, byte_zeros, hidden, kernels};
   float *spread = nnd_packed(o, floats);
   if (!t.to || !t.sums || !spread || (has_zeros && !byte_zeros)) return 0;
   const float *from = scales->data;
@@ -523,7 +524,7 @@ static int nnd_pack_recurrent(struct nnd_opener *o, struct nnd_recurrent_own *ow
   own->directions = weights->sizes[0];
   if (scales) return nnd_pack_bytes_of_lstm(o, own, weights, scales);
   const nnd_size floats = own->directions * gates * nnd_blocks(hidden) * NND_LANES * hidden;
-  struct nnd_directions t = {weights->data, nnd_packed(o, floats * (nnd_size)sizeof(float)), hidden, gates,
+  struct nnd_directions t = {weights->data, nnd_packed_of(o, weights, floats * (nnd_size)sizeof(float)), hidden, gates,
                              own->layer == NND_GRU && !own->resets_after};
   own->packed = t.to;
   if (t.to) nnd_pack(o, weights, nnd_pack_directions, &t, sizeof t, own->directions, 0);

@@ -77,7 +77,8 @@ static void nnd_pack_winograd_panels(const void *fields, nnd_size first, nnd_siz
 int nnd_pack_winograd(struct nnd_opener *o, const struct nnd_conv *c, const void **to) {
   const nnd_size blocks = nnd_blocks(c->out_channels), of_product = blocks * NND_LANES * c->in_channels;
   const nnd_size zeros = blocks * NND_LANES * (nnd_size)sizeof(float);
-  char *packed = nnd_packed(o, zeros + NND_WINOGRAD_PRODUCTS * of_product * (nnd_size)sizeof(nnd_weight));
+  const nnd_size num_bytes = zeros + NND_WINOGRAD_PRODUCTS * of_product * (nnd_size)sizeof(nnd_weight);
+  char *packed = nnd_packed_of(o, c->plain, num_bytes);
   if (!packed) return 0;
   *to = packed;
   const struct nnd_winograd_weights t = {c->weights, c->out_channels, c->in_channels, (nnd_weight *)(packed + zeros)};
