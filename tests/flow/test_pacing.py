@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -443,13 +444,37 @@ def test_a_run_that_fails_in_a_branch_leaves_no_thread_paced(towers: Path) -> No
         program.run(TOWER_INPUTS)
 
 
+def slept_in_submodels(towers: Path, goal: PaceGoal) -> list[float]:
+    """Returns how many milliseconds each submodel would sleep if they worked for 5, 1 and 3, and 1 were kept back."""
+    with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1), pace=goal) as program:
+        assert isinstance(program.pacing, PacedProgram)
+        pacer = program.pacing.pacer
+        for _ in range(BASELINE_RUNS + 1):
+            program.run(TOWER_INPUTS)
+        learnt, branches = pacer.learnt(), pacer.points.branches
+        assert learnt is not None
+        assert branches is not None
+        durations = np.zeros(branches.num_points)
+        parts = [branches.points(submodel) for submodel in range(len(branches.firsts))]
+        for points, work in zip(parts, (5, 1, 3), strict=True):
+            durations[points] = work * NANOSECONDS / (points.stop - points.start)
+        ones = np.ones(branches.num_points, np.int64)
+        pacer.start(replace(learnt, durations=durations, weights=ones / len(ones), parts=ones,
+                            baseline=8 * NANOSECONDS, reserve=NANOSECONDS))  # fmt: skip
+        delays = {point.name: point.delay_us / 1e3 for point in pacer.plan()}
+        return [sum(delays[name] for name in pacer.points.names[points]) for points in parts]
+
+
 def test_the_solved_policy_is_for_branches(towers: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slept = {}
-    for policy in ("proportional", "solved"):
-        shown = paced_as(towers, capsys, "--pace-total", "40ms", "--policy", policy, "--threads", "1")
+    for policy in (PacePolicy.PROPORTIONAL, PacePolicy.SOLVED):
+        shown = paced_as(towers, capsys, "--pace-total", "40ms", "--policy", policy.value, "--threads", "1")
         assert any("run at once" in note for note in shown["notes"])
-        slept[policy] = sum(point["delay_us"] for point in shown["points"])
-    assert slept["solved"] > slept["proportional"]
+        slept[policy] = slept_in_submodels(towers, PaceGoal(total_ns=40 * NANOSECONDS, policy=policy))
+    proportional, solved = slept[PacePolicy.PROPORTIONAL], slept[PacePolicy.SOLVED]
+    assert proportional == pytest.approx([5 * proportional[1], proportional[1], 0])
+    assert 20 < proportional[0] < 5 / 8 * 39
+    assert solved == pytest.approx([proportional[0], proportional[0] + 4, 0])  # both end when the join begins
     bundle = compiled(model)
     assert run_command(["pace", str(bundle), "--max-latency", "50ms", "--policy", "solved"]) == UsageError.exit_code
     assert "--policy solved needs branches" in capsys.readouterr().err
