@@ -3,7 +3,6 @@
  * What the command asks of macOS alone. Nothing is put behind a program there: its signature would be none any more.
  */
 #include <stddef.h>
-#include <sys/sysctl.h>
 
 #include "runtime/command/system.h"
 
@@ -15,9 +14,4 @@ const uint8_t *nnd_program_map(int64_t *size) {
 int64_t nnd_program_end(const uint8_t *program, int64_t size) {
   (void)program;
   return size;
-}
-
-void nnd_cpu_name(char *name, size_t room) {
-  size_t size = room;
-  if (sysctlbyname("machdep.cpu.brand_string", name, &size, NULL, 0)) snprintf(name, room, "unknown");
 }

@@ -64,7 +64,10 @@ void nnd_work_free(void *memory, int64_t bytes);
 void *nnd_lines_take(int64_t bytes);
 void nnd_lines_free(void *memory);
 int nnd_num_processors(void);
-int64_t nnd_second_cache_bytes(void); /* 0 where the system does not say */
+#define NND_MOST_CACHE_LEVELS 4
+int64_t nnd_cache_bytes(int level); /* of data; 0 where the system does not say */
+/* Writes what the processor calls itself, its architecture where it does not say. */
+void nnd_cpu_name(char *name, size_t room);
 
 struct nnd_sha256 {
   uint32_t state[8];

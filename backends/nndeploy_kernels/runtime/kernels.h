@@ -30,7 +30,7 @@ struct nnd_kernels {
   int64_t (*num_outputs)(const void *model);
   int64_t (*num_steps)(const void *model);
   void *(*table_make)(const void *model, const int64_t *symbols, int64_t num_symbols, const int64_t *shapes,
-                      int64_t num_shapes, char *message, int64_t message_bytes);
+                      int64_t num_shapes, const void *choices, char *message, int64_t message_bytes);
   void (*table_free)(void *table);
   int64_t (*arena_bytes)(const void *table);
   int64_t (*scratch_bytes)(const void *table);

@@ -20,8 +20,8 @@ static int64_t nnd_outputs_of(const void *model) { return nnd_model_num_outputs(
 static int64_t nnd_steps_of(const void *model) { return nnd_model_num_steps(model); }
 
 static void *nnd_make_table(const void *model, const int64_t *symbols, int64_t num_symbols, const int64_t *shapes,
-                            int64_t num_shapes, char *message, int64_t message_bytes) {
-  return nnd_table_make(model, symbols, num_symbols, shapes, num_shapes, NULL, message, message_bytes);
+                            int64_t num_shapes, const void *choices, char *message, int64_t message_bytes) {
+  return nnd_table_make(model, symbols, num_symbols, shapes, num_shapes, choices, message, message_bytes);
 }
 
 static void nnd_free_table(void *table) { nnd_table_free(table); }

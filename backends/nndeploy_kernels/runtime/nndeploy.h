@@ -96,6 +96,12 @@ typedef struct nnd_call nnd_call;
  * is read of a file or of bytes in memory after it returned. Returns null and the error where it cannot. */
 nnd_program *nnd_open(const char *path, const nnd_options *options, nnd_error *error);
 nnd_program *nnd_open_memory(const void *bytes, int64_t size, const nnd_options *options, nnd_error *error);
+/* The same, with the text that `nndeploy tune --decisions` wrote, which ends at a zero: how steps are done otherwise than
+ * by the rules. What it says of another machine, number of threads or bundle does not count. Results are the same bits,
+ * but where it was made with `tune --fast`. */
+nnd_program *nnd_open_tuned(const char *path, const char *decisions, const nnd_options *options, nnd_error *error);
+/* Returns why nothing of the decisions counts here; "" where something does, or none were given. */
+const char *nnd_decisions_note(const nnd_program *program);
 void nnd_close(nnd_program *program); /* after its calls were freed; null is nothing */
 
 int nnd_num_inputs(const nnd_program *program);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the runtime asks of Linux alone: processors.
+ * What the runtime asks of Linux alone: processors and their caches.
  */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
 
 #include "runtime/inside.h"
 
@@ -15,22 +17,48 @@ int nnd_num_processors(void) {
   return count > 0 ? count : 1;
 }
 
-int64_t nnd_second_cache_bytes(void) {
+/* Opens what the system says of a cache of the first processor; null where it says nothing. */
+static FILE *nnd_cache_fact(int index, const char *fact) {
+  char path[80];
+  snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, fact);
+  return fopen(path, "re");
+}
+
+int64_t nnd_cache_bytes(int level) {
   for (int index = 0; index < 8; index++) {
-    char path[80], level = 0, unit = 0;
+    char kind = 0, unit = 0;
+    int found = 0;
     long long size = 0;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
-    FILE *file = fopen(path, "re");
+    FILE *file = nnd_cache_fact(index, "level");
     if (!file) return 0;
-    const int is_second = fscanf(file, "%c", &level) == 1 && level == '2';
+    const int is_level = fscanf(file, "%d", &found) == 1 && found == level;
     fclose(file);
-    if (!is_second) continue;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
-    if (!(file = fopen(path, "re"))) return 0;
+    if (!is_level) continue;
+    if (!(file = nnd_cache_fact(index, "type"))) return 0;
+    const int is_of_data = fscanf(file, "%c", &kind) == 1 && kind != 'I';
+    fclose(file);
+    if (!is_of_data) continue;
+    if (!(file = nnd_cache_fact(index, "size"))) return 0;
     const int count = fscanf(file, "%lld%c", &size, &unit);
     fclose(file);
     if (count < 1 || size <= 0) return 0;
     return size << (count == 2 && unit == 'K' ? 10 : count == 2 && unit == 'M' ? 20 : 0);
   }
   return 0;
+}
+
+void nnd_cpu_name(char *name, size_t room) {
+  FILE *file = fopen("/proc/cpuinfo", "re");
+  char line[512];
+  struct utsname system;
+  snprintf(name, room, "%s", uname(&system) ? "" : system.machine);
+  while (file && fgets(line, sizeof line, file)) {
+    char *begin = strncmp(line, "model name", 10) ? NULL : strchr(line, ':');
+    if (!begin) continue;
+    begin += 1 + strspn(begin + 1, " \t");
+    begin[strcspn(begin, "\n")] = 0;
+    snprintf(name, room, "%s", begin);
+    break;
+  }
+  if (file) fclose(file);
 }

@@ -4,6 +4,7 @@
  */
 #include "runtime/program.h"
 
+#include "runtime/decisions.h"
 #include "runtime/image.h"
 #include "runtime/steps.h"
 
@@ -172,11 +173,12 @@ static int nnd_open_sessions(struct nnd_program *program, int threads, nnd_error
   return 1;
 }
 
-static int nnd_opened(struct nnd_program *program, const nnd_options *options, struct nnd_condition condition,
-                      nnd_error *error) {
+static int nnd_opened(struct nnd_program *program, const nnd_options *options, const char *decisions,
+                      struct nnd_condition condition, nnd_error *error) {
   const int asked = options ? options->threads : 0, threads = asked > 0 ? asked : nnd_num_processors();
   if (!nnd_bundle_open(&program->bundle, error)) return 0;
   if (condition.is_met && !condition.is_met(&program->bundle, condition.by, error)) return 0;
+  if (decisions && !nnd_decisions_read(program, decisions, (int64_t)strlen(decisions), error)) return 0;
   const struct nnd_json *name = nnd_json_of_kind(nnd_json_member(program->bundle.manifest, "model_name"), NND_STRING);
   program->model_name = name ? name->text.data : "";
   const struct nnd_json *values = nnd_json_member(program->bundle.manifest, "values");
@@ -190,7 +192,7 @@ static int nnd_opened(struct nnd_program *program, const nnd_options *options, s
          nnd_open_sessions(program, threads, error) && nnd_check_order(program, error) && nnd_find_keys(program, error);
 }
 
-static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options *options,
+static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options *options, const char *decisions,
                                     struct nnd_condition condition, nnd_error *error) {
   nnd_program *program = calloc(1, sizeof *program);
   if (!program) {
@@ -199,7 +201,7 @@ static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options 
     return NULL;
   }
   program->bundle.container.source = source;
-  if (nnd_opened(program, options, condition, error)) {
+  if (nnd_opened(program, options, decisions, condition, error)) {
     nnd_source_close(&program->bundle.container.source);
     return program;
   }
@@ -208,22 +210,26 @@ static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options 
 }
 
 nnd_program *nnd_open_if(const char *path, const void *bytes, int64_t size, const nnd_options *options,
-                         struct nnd_condition condition, nnd_error *error) {
+                         const char *decisions, struct nnd_condition condition, nnd_error *error) {
   struct nnd_source source = {-1, bytes, size};
   nnd_error own;
   if (!error) error = &own;
   if (!bytes && !nnd_source_open(&source, path, error)) return NULL;
-  nnd_program *program = nnd_open_source(source, options, condition, error);
+  nnd_program *program = nnd_open_source(source, options, decisions, condition, error);
   if (!program && path) nnd_put_place(error, path);
   return program;
 }
 
 nnd_program *nnd_open(const char *path, const nnd_options *options, nnd_error *error) {
-  return nnd_open_if(path, NULL, 0, options, (struct nnd_condition){0}, error);
+  return nnd_open_tuned(path, NULL, options, error);
+}
+
+nnd_program *nnd_open_tuned(const char *path, const char *decisions, const nnd_options *options, nnd_error *error) {
+  return nnd_open_if(path, NULL, 0, options, decisions, (struct nnd_condition){0}, error);
 }
 
 nnd_program *nnd_open_memory(const void *bytes, int64_t size, const nnd_options *options, nnd_error *error) {
-  return nnd_open_if(NULL, bytes ? bytes : "", bytes ? size : 0, options, (struct nnd_condition){0}, error);
+  return nnd_open_if(NULL, bytes ? bytes : "", bytes ? size : 0, options, NULL, (struct nnd_condition){0}, error);
 }
 
 void nnd_close(nnd_program *program) {
@@ -253,4 +259,11 @@ const char *nnd_model_name(const nnd_program *program) { return program->model_n
 
 const char *nnd_level(const nnd_program *program) {
   return program->num_sessions ? program->sessions[0].kernels->level() : "";
+}
+
+const char *nnd_decisions_note(const nnd_program *program) {
+  const struct nnd_decisions *decisions = &program->decisions;
+  if (!decisions->tuned || decisions->num_taken) return "";
+  return decisions->is_of_bundle ? "the decisions were made on another machine, or with other threads"
+                                 : "the decisions are for another bundle";
 }

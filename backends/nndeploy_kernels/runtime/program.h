@@ -32,6 +32,7 @@ struct nnd_grown {
  * `tells_moved`, one more output, which is of no use where nothing goes on in the memory of an input. */
 struct nnd_plan {
   void *model;
+  struct nnd_decided *decided; /* choices for its steps, by shapes */
   struct nnd_border *inputs, *outputs;
   struct nnd_symbol *symbols;
   struct nnd_grown *grown;
@@ -99,8 +100,15 @@ struct nnd_end_of_program {
   const nnd_tensor *keys; /* of the maps that it is, else null */
 };
 
+/* The choices that were given: how many tables of them count here, and whether any is of a plan of the bundle. */
+struct nnd_decisions {
+  const struct nnd_json *tuned; /* null: none were given */
+  int num_taken, is_of_bundle;
+};
+
 struct nnd_program {
   struct nnd_bundle bundle;
+  struct nnd_decisions decisions;
   struct nnd_slot *values;
   int num_values, most_values;
   struct nnd_end_of_program *inputs, *outputs;
@@ -126,9 +134,9 @@ struct nnd_condition {
   const void *by;
 };
 
-/* As nnd_open, or nnd_open_memory where there are bytes. */
+/* As nnd_open, or nnd_open_memory where there are bytes. `decisions`: as of nnd_open_tuned(), or null. */
 nnd_program *nnd_open_if(const char *path, const void *bytes, int64_t size, const nnd_options *options,
-                         struct nnd_condition condition, nnd_error *error);
+                         const char *decisions, struct nnd_condition condition, nnd_error *error);
 /* Opens the submodel that the manifest describes. */
 int nnd_session_open(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *submodel,
                      int threads, nnd_error *error);

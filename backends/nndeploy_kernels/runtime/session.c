@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/program.h"
+#include "runtime/decisions.h"
 
 #define NND_FAR ((int64_t)1 << 40)
 #define NND_FORMAT_OF_FIXED 5 /* the first of those that are run here; the last: */
@@ -61,10 +61,15 @@ static int nnd_open_plan(struct nnd_session *session, struct nnd_program *progra
   int64_t size;
   uint8_t *data = nnd_file_of(program, variant, file, &size, error);
   if (!data) return 0;
-  const struct nnd_kernel_options options = {.l2_bytes = nnd_second_cache_bytes(),
-                                             .buffer_bytes = buffer_bytes,
-                                             .threads = session->threads,
-                                             .gives_weights = session->num_plans == 1};
+  struct nnd_kernel_options options = {.l2_bytes = nnd_cache_bytes(2),
+                                       .buffer_bytes = buffer_bytes,
+                                       .threads = session->threads,
+                                       .gives_weights = session->num_plans == 1};
+  if (!nnd_decisions_find(program, session, plan, data, size, buffer_bytes, error) ||
+      !nnd_decisions_ways(program, plan, &options, error)) {
+    nnd_pages_free(data, size + 1);
+    return 0;
+  }
   plan->model = session->kernels->model_open(data, size, session->weights, session->weights_bytes, &options, message,
                                              sizeof message);
   nnd_pages_free(data, size + 1);
@@ -76,7 +81,7 @@ static int nnd_open_plan(struct nnd_session *session, struct nnd_program *progra
   if (session->kernels->num_inputs(plan->model) != plan->num_inputs + (plan->num_grown > 0) ||
       session->kernels->num_outputs(plan->model) != plan->num_outputs + plan->tells_moved)
     return nnd_bad_plan("it is of another build than its plans", error);
-  return 1;
+  return nnd_decisions_take(program, plan, session->kernels->num_steps(plan->model), error);
 }
 
 static int nnd_open_plans(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *variant,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/call.h"
+#include "runtime/decisions.h"
 
 #define NND_MOST_TABLES 64 /* of a plan and call that are kept */
 
@@ -74,8 +75,9 @@ static struct nnd_kept_table *nnd_make_table(nnd_call *call, const struct nnd_se
   if (symbols && kept && is_right) {
     kept->shapes = (int64_t *)(kept + 1), kept->outputs = kept->shapes + run->num_shapes;
     memcpy(kept->shapes, run->shapes, (size_t)shape_bytes);
-    kept->table = session->kernels->table_make(plan->model, symbols, plan->num_symbols, run->shapes, run->num_shapes,
-                                               message, sizeof message);
+    kept->table =
+        session->kernels->table_make(plan->model, symbols, plan->num_symbols, run->shapes, run->num_shapes,
+                                     nnd_choices_for(plan, run->shapes, run->num_shapes), message, sizeof message);
     if (!kept->table)
       nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: our own kernels do not take these sizes: %s",
                     (int)session->id.size, session->id.data, message);

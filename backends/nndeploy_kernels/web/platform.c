@@ -44,4 +44,11 @@ void nnd_lines_free(void *memory) { free(memory); }
 
 int nnd_num_processors(void) { return 1; }
 
-int64_t nnd_second_cache_bytes(void) { return 0; }
+int64_t nnd_cache_bytes(int level) {
+  (void)level;
+  return 0;
+}
+
+void nnd_cpu_name(char *name, size_t room) {
+  if (room) *name = 0;
+}

@@ -2,6 +2,7 @@
  *
  * What the runtime asks of Windows.
  */
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
@@ -84,11 +85,26 @@ int nnd_num_processors(void) {
   return __builtin_popcountll(process);
 }
 
-int64_t nnd_second_cache_bytes(void) {
+int64_t nnd_cache_bytes(int level) {
   SYSTEM_LOGICAL_PROCESSOR_INFORMATION each[256];
   DWORD bytes = sizeof each;
   if (!GetLogicalProcessorInformation(each, &bytes)) return 0;
   for (DWORD i = 0; i < bytes / sizeof *each; i++)
-    if (each[i].Relationship == RelationCache && each[i].Cache.Level == 2) return each[i].Cache.Size;
+    if (each[i].Relationship == RelationCache && each[i].Cache.Level == level && each[i].Cache.Type != CacheInstruction)
+      return each[i].Cache.Size;
   return 0;
+}
+
+void nnd_cpu_name(char *name, size_t room) {
+  unsigned words[13] = {0}, most, unused;
+  if (!__get_cpuid(0x80000000, &most, &unused, &unused, &unused) || most < 0x80000004) {
+    snprintf(name, room, "x86_64");
+    return;
+  }
+  for (unsigned i = 0; i < 3; i++)
+    __get_cpuid(0x80000002 + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]);
+  const char *text = (const char *)words;
+  size_t size = strlen(text += strspn(text, " "));
+  while (size && text[size - 1] == ' ') size--;
+  snprintf(name, room, "%.*s", (int)size, text);
 }

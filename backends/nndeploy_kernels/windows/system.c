@@ -5,7 +5,6 @@
 #include "runtime/command/system.h"
 
 #include <corecrt_startup.h>
-#include <cpuid.h>
 #include <direct.h>
 #include <fcntl.h>
 #include <io.h>
@@ -122,18 +121,4 @@ int64_t nnd_nanoseconds(void) {
   QueryPerformanceFrequency(&each_second);
   return now.QuadPart / each_second.QuadPart * 1000000000 +
          now.QuadPart % each_second.QuadPart * 1000000000 / each_second.QuadPart;
-}
-
-void nnd_cpu_name(char *name, size_t room) {
-  unsigned words[13] = {0}, most, unused;
-  if (!__get_cpuid(0x80000000, &most, &unused, &unused, &unused) || most < 0x80000004) {
-    snprintf(name, room, "x86_64");
-    return;
-  }
-  for (unsigned i = 0; i < 3; i++)
-    __get_cpuid(0x80000002 + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]);
-  const char *text = (const char *)words;
-  size_t size = strlen(text += strspn(text, " "));
-  while (size && text[size - 1] == ' ') size--;
-  snprintf(name, room, "%.*s", (int)size, text);
 }

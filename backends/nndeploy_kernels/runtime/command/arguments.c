@@ -14,6 +14,7 @@ const char nnd_help[] =
     "  -o, --output WHERE Folder for NAME.npy of each output, or FILE.jsonl, or - for JSON lines. Default: print a\n"
     "                     summary.\n"
     "  --threads N        Threads of a call. Default: as many as processors.\n"
+    "  --decisions FILE   Do steps as `nndeploy tune --decisions FILE` found to be faster on this machine.\n"
     "  --bench SECONDS    Run the inputs again and again, and print the median time of a call.\n"
     "  --verify           Check every byte, and run the inputs whose results the bundle holds. Exit code 1 if a "
     "result\n"
@@ -21,6 +22,7 @@ const char nnd_help[] =
     "  --rtol X, --atol X Relative and absolute tolerance for floats with --verify, instead of the bundle's own.\n"
     "  --verify-key FILE  Refuse the bundle, before it is used, unless this public key has signed it.\n"
     "  --info             Print inputs, outputs and the level of the kernels, and run nothing.\n"
+    "  -v, --verbose      Say which decisions count here.\n"
     "  --json             Print the answer as JSON on standard output.\n"
     "  --help             Show this message.\n";
 
@@ -40,6 +42,7 @@ int nnd_fail(nnd_error *error, int code, const char *where, const char *why) {
 static int *nnd_flag_named(struct nnd_arguments *said, const char *word) {
   if (!strcmp(word, "--info")) return &said->is_info;
   if (!strcmp(word, "--verify")) return &said->is_verify;
+  if (!strcmp(word, "-v") || !strcmp(word, "--verbose")) return &said->is_verbose;
   return strcmp(word, "--json") ? NULL : &said->is_json;
 }
 
@@ -69,11 +72,11 @@ int nnd_read_arguments(int count, char **words, struct nnd_arguments *said, nnd_
     const int is_input = !strcmp(word, "-i") || !strcmp(word, "--input");
     const int is_output = !strcmp(word, "-o") || !strcmp(word, "--output");
     const int is_threads = !strcmp(word, "--threads"), is_bench = !strcmp(word, "--bench");
-    const int is_key = !strcmp(word, "--verify-key");
+    const int is_key = !strcmp(word, "--verify-key"), is_decisions = !strcmp(word, "--decisions");
     double *const tolerance = !strcmp(word, "--rtol") ? &said->rtol : !strcmp(word, "--atol") ? &said->atol : NULL;
     if (flag) {
       *flag = 1;
-    } else if (is_input || is_output || is_threads || is_bench || is_key || tolerance) {
+    } else if (is_input || is_output || is_threads || is_bench || is_key || is_decisions || tolerance) {
       char *end = "";
       if (!value) return nnd_usage(error, "a value is missing behind ", word);
       i += !behind;
@@ -81,6 +84,7 @@ int nnd_read_arguments(int count, char **words, struct nnd_arguments *said, nnd_
       if (is_input) said->inputs[said->num_inputs++] = value;
       if (is_output) said->output = value;
       if (is_key) said->verify_key = value;
+      if (is_decisions) said->decisions = value;
       if (is_threads) said->threads = (int)strtol(value, &end, 10);
       if (is_bench) said->bench_seconds = strtod(value, &end);
       if (*end || (is_threads && said->threads < 1) || (is_bench && !(said->bench_seconds > 0)))

@@ -26,7 +26,8 @@ struct nnd_array {
   void *data; /* of nnd_lines_take, null where nothing was read */
 };
 
-int nnd_file_read(const char *path, struct nnd_file *file, nnd_error *error); /* "-": standard input */
+/* "-" is standard input. There is room for a byte behind the last. */
+int nnd_file_read(const char *path, struct nnd_file *file, nnd_error *error);
 int nnd_npy_read(const struct nnd_file *file, struct nnd_array *array, nnd_error *error);
 /* Reads the bytes of a tensor as it lies in memory; one open size is what they come to. */
 int nnd_raw_read(const struct nnd_file *file, const nnd_info *input, struct nnd_array *array, nnd_error *error);

@@ -16,8 +16,8 @@
 #define NND_MOST_INPUTS 256
 
 struct nnd_arguments {
-  const char *bundle, *inputs[NND_MOST_INPUTS], *output, *verify_key;
-  int num_inputs, threads, is_info, is_verify, is_json;
+  const char *bundle, *inputs[NND_MOST_INPUTS], *output, *verify_key, *decisions;
+  int num_inputs, threads, is_info, is_verify, is_json, is_verbose;
   double bench_seconds, rtol, atol; /* below 0: not said */
 };
 

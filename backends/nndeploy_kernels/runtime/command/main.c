@@ -3,13 +3,27 @@
  * nndeploy-run: a bundle from the shell, without Python. With a bundle behind the program itself, that one is run.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/command/appended.h"
+#include "runtime/command/array.h"
 #include "runtime/command/command.h"
 #include "runtime/command/signature.h"
 #include "runtime/command/system.h"
 #include "runtime/program.h"
+
+static void nnd_say_decisions(const struct nnd_work *work) {
+  const struct nnd_arguments *said = work->said;
+  if (!said->decisions || !said->is_verbose) return;
+  const char *note = nnd_decisions_note(work->program);
+  const int taken = work->program->decisions.num_taken;
+  if (*note)
+    fprintf(stderr, "%s: %s: %s\n", work->name, said->decisions, note);
+  else
+    fprintf(stderr, "%s: %s: counts for %d set%s of shapes\n", work->name, said->decisions, taken,
+            taken == 1 ? "" : "s");
+}
 
 /* Opens the bundle behind the program, or the one that was named; only if it is signed, where that is asked. */
 static int nnd_open_bundle(struct nnd_work *work, const struct nnd_appended *appended, nnd_error *error) {
@@ -21,8 +35,16 @@ static int nnd_open_bundle(struct nnd_work *work, const struct nnd_appended *app
     if (!nnd_key_read(work->said->verify_key, &key, error)) return 0;
     condition = (struct nnd_condition){nnd_check_signature, &key};
   }
-  work->program = nnd_open_if(work->path, appended->bundle, appended->size, &options, condition, error);
+  struct nnd_file decisions = {0};
+  if (work->said->decisions) {
+    if (!nnd_file_read(work->said->decisions, &decisions, error)) return 0;
+    decisions.bytes[decisions.size] = 0;
+  }
+  work->program =
+      nnd_open_if(work->path, appended->bundle, appended->size, &options, decisions.bytes, condition, error);
+  free(decisions.bytes);
   work->load_seconds = nnd_seconds() - began;
+  if (work->program) nnd_say_decisions(work);
   return work->program != NULL;
 }
 

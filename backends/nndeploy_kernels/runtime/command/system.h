@@ -29,7 +29,5 @@ const uint8_t *nnd_program_map(int64_t *size);
 int64_t nnd_program_end(const uint8_t *program, int64_t size);
 
 int64_t nnd_nanoseconds(void);
-/* Writes what the processor calls itself, its architecture where it does not say. */
-void nnd_cpu_name(char *name, size_t room);
 
 #endif

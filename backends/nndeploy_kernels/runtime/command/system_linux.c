@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "runtime/command/system.h"
@@ -29,20 +28,4 @@ int64_t nnd_program_end(const uint8_t *program, int64_t size) { /* its table of 
   if (size < (int64_t)sizeof head) return 0;
   memcpy(&head, program, sizeof head);
   return (int64_t)head.e_shoff + (int64_t)head.e_shnum * head.e_shentsize;
-}
-
-void nnd_cpu_name(char *name, size_t room) {
-  FILE *file = nnd_file_open("/proc/cpuinfo");
-  char line[512];
-  struct utsname system;
-  snprintf(name, room, "%s", uname(&system) ? "" : system.machine);
-  while (file && fgets(line, sizeof line, file)) {
-    char *begin = strncmp(line, "model name", 10) ? NULL : strchr(line, ':');
-    if (!begin) continue;
-    begin += 1 + strspn(begin + 1, " \t");
-    begin[strcspn(begin, "\n")] = 0;
-    snprintf(name, room, "%s", begin);
-    break;
-  }
-  if (file) fclose(file);
 }
