@@ -140,6 +140,15 @@ static void nnd_planar_panels(const struct nnd_planar_fields *t, const struct nn
     }
 }
 
+/* nnd_plain_run(), no part of its caller, in which it would spill: its loops take twice as long there. */
+NND_NOINLINE void nnd_planar_out(nnd_size held, nnd_size pixels, nnd_size plane, const nnd_elem *from, float *to) {
+  nnd_plain_run(held, pixels, plane, 0, from, to);
+}
+
+NND_NOINLINE void nnd_planar_out_past(nnd_size held, nnd_size pixels, nnd_size plane, const nnd_elem *from, float *to) {
+  nnd_plain_run(held, pixels, plane, 1, from, to);
+}
+
 /* The pointwise part of a window, whose outputs lie from `begin` on in each plane of an image. To planes, `panels`
  * panels at a time are made in `made`, and changed then. */
 static void nnd_planar_second(const struct nnd_planar_fields *t, nnd_size image, nnd_size begin, nnd_size pixels,
@@ -156,13 +165,15 @@ static void nnd_planar_second(const struct nnd_planar_fields *t, nnd_size image,
     return;
   }
   const int is_aligned = (uintptr_t)at[0] % sizeof(vf) == 0 && (out_pixels | begin | pixels) % NND_LANES == 0;
+  const int is_past = t->pointwise.stream && is_aligned;
   for (nnd_size panel = 0; panel < count; panel += t->panels) {
     const nnd_size from = panel * NND_PANEL, last = nnd_min(count, panel + t->panels);
     nnd_planar_panels(t, &s, panel, last, pixels, at, first, made);
     for (nnd_size block = from; block < (last < count ? last * NND_PANEL : blocks); block++)
-      nnd_plain_run(nnd_min(NND_LANES, s.out_channels - block * NND_LANES), pixels, out_pixels,
-                    t->pointwise.stream && is_aligned, made + (block - from) * s.out_plane,
-                    (float *)at[0] + (image * s.out_channels + block * NND_LANES) * out_pixels + begin);
+      (is_past ? nnd_planar_out_past : nnd_planar_out)(
+          nnd_min(NND_LANES, s.out_channels - block * NND_LANES), pixels, out_pixels,
+          made + (block - from) * s.out_plane,
+          (float *)at[0] + (image * s.out_channels + block * NND_LANES) * out_pixels + begin);
   }
 }
 
@@ -246,12 +257,13 @@ static int nnd_planes_pay(nnd_size channels, const struct nnd_axis *x) {
  * `in_row` bytes, and its first result, rows of `row`, take five eighths of L2. 0 where there are none, or the image is
  * one window: then windows are those of pairs that read blocks, and each makes blocks of all that it reads, a vector of
  * channels at a time. */
-static nnd_size nnd_kept_rows(const struct nnd_maker *m, const struct nnd_axis *y, nnd_size in_row, nnd_size row) {
-  const nnd_size buffer = nnd_said_buffer(m);
+static nnd_size nnd_kept_rows(const struct nnd_maker *m, const struct nnd_axis *y, const struct nnd_pair_sizes *sizes) {
+  const nnd_size buffer = nnd_said_buffer(m), row = sizes->row, in_row = sizes->input_row;
   const nnd_size room = nnd_l2(m) / 8 * 5, shared = (y->kernel - 1) * y->dilation + 1 - y->stride;
   nnd_size rows = shared < room / in_row ? (room - shared * in_row) / (y->stride * in_row + row) : 0;
   if (buffer / row >= y->out_size) return 0; /* the pair apart */
   if (buffer > 0) rows = nnd_min(rows, buffer / row);
+  if (buffer <= 0 && nnd_l2(m) >= NND_LARGE_L2) rows = nnd_min(rows, 2 * nnd_small_capacity(m, sizes) / row);
   return rows < y->out_size ? rows : 0;
 }
 
@@ -276,15 +288,15 @@ static struct nnd_planar_window nnd_planar_window_of(const struct nnd_maker *m, 
                                                      const struct nnd_axis *x) {
   const struct nnd_shape *between = nnd_shape_of(m, own->first.out);
   const nnd_size images = nnd_shape_of(m, own->first.in)->sizes[0], channels = own->first.out_channels;
-  const nnd_size row_bytes = between->num_bytes / (images * y->out_size);
-  struct nnd_planar_window w = {
-      .capacity = nnd_pair_capacity(m, in_bytes, between->num_bytes, row_bytes, 0, own->second.out_channels)};
+  const struct nnd_pair_sizes sizes =
+      nnd_pair_sizes_of(in_bytes, between->num_bytes, images, y, channels, own->second.out_channels);
+  struct nnd_planar_window w = {.capacity = nnd_pair_capacity(m, &sizes, 0)};
   if (own->planar_out && nnd_said_buffer(m) <= 0) /* what a panel gives is no larger */
     w.capacity = nnd_min(w.capacity, nnd_l2(m) / 2 * nnd_blocks(channels) / NND_PANEL);
   if (own->planar_in) {
-    const nnd_size rows = nnd_kept_rows(m, y, in_bytes / (images * y->size), row_bytes);
+    const nnd_size rows = nnd_kept_rows(m, y, &sizes);
     w.keeps_rows = rows > 0;
-    w.capacity = rows > 0 ? rows * row_bytes : nnd_anew_capacity(m, w.capacity, y, row_bytes);
+    w.capacity = rows > 0 ? rows * sizes.row : nnd_anew_capacity(m, w.capacity, y, sizes.row);
   }
   w.window = nnd_shared_window(nnd_window_for(w.capacity, y->out_size, x->out_size, channels), y->out_size, x->out_size,
                                images, nnd_threads(m));

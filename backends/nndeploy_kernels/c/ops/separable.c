@@ -69,10 +69,11 @@ static struct nnd_pair_window nnd_pair_window_of(const struct nnd_maker *m, cons
                                                  const struct nnd_conv *second, const struct nnd_axis *y,
                                                  const struct nnd_axis *x) {
   const struct nnd_shape *in = nnd_shape_of(m, first->in), *between = nnd_shape_of(m, first->out);
-  const nnd_size images = in->sizes[0], row_bytes = between->num_bytes / (images * y->out_size);
+  const nnd_size images = in->sizes[0];
   const int fetches = nnd_pair_fetches(m, in->num_bytes, second->out_channels, y, x);
-  const nnd_size capacity =
-      nnd_pair_capacity(m, in->num_bytes, between->num_bytes, row_bytes, fetches, second->out_channels);
+  const struct nnd_pair_sizes sizes =
+      nnd_pair_sizes_of(in->num_bytes, between->num_bytes, images, y, first->out_channels, second->out_channels);
+  const nnd_size capacity = nnd_pair_capacity(m, &sizes, fetches);
   const struct nnd_window window =
       nnd_shared_window(nnd_window_for(capacity, y->out_size, x->out_size, first->out_channels), y->out_size,
                         x->out_size, images, nnd_threads(m));

@@ -12,6 +12,9 @@
 #include "model/model.h"
 
 #define NND_USUAL_L2 ((nnd_size)1 << 20)
+#define NND_LARGE_L2 ((nnd_size)2 << 20)
+#define NND_LEAST_WINDOW ((nnd_size)128 << 10)
+#define NND_FEW_ROWS_READ 4
 #define NND_LARGE_INPUT ((nnd_size)8 << 20)
 /* Outputs from this size on are stored past the caches: AMD Zen 5, L3 32 MiB, 2026-11-20. */
 #define NND_STREAM_FROM ((nnd_size)16 << 20)
@@ -96,16 +99,50 @@ NND_INLINE int nnd_pair_fetches(const struct nnd_maker *m, nnd_size input_bytes,
   return input_bytes > nnd_l2(m) && halves >= y->stride * x->stride;
 }
 
-/* The bytes of the first result of a window of a pair that reads blocks, of which one row takes `row_bytes`. Where two
- * vectors of outputs are enough work to fetch behind, windows are small: with strides the input of a window is larger
- * than its first result, and should leave in L2 what is in use. */
-NND_INLINE nnd_size nnd_pair_capacity(const struct nnd_maker *m, nnd_size input_bytes, nnd_size first_bytes,
-                                      nnd_size row_bytes, int fetches, nnd_size out_channels) {
-  const nnd_size capacity = nnd_capacity(m, input_bytes);
-  if (nnd_said_buffer(m) > 0 || input_bytes <= nnd_l2(m)) return capacity;
-  if (!fetches || out_channels < 2 * NND_LANES || row_bytes > capacity) return 2 * nnd_l2(m);
-  const double share = (double)first_bytes / (double)nnd_max(first_bytes, input_bytes);
-  return nnd_max((nnd_size)((double)capacity * share), row_bytes);
+/* What the windows of a pair follow from, in bytes: its input, all of its first result, a row of each, the weights of the
+ * pointwise part; and the input rows that an output row reads. */
+struct nnd_pair_sizes {
+  nnd_size input, first, row, input_row, weights, out_channels, rows_read;
+};
+
+NND_INLINE struct nnd_pair_sizes nnd_pair_sizes_of(nnd_size input, nnd_size first, nnd_size images,
+                                                   const struct nnd_axis *y, nnd_size in_channels,
+                                                   nnd_size out_channels) {
+  return (struct nnd_pair_sizes){.input = input,
+                                 .first = first,
+                                 .row = first / (images * y->out_size),
+                                 .input_row = input / (images * y->size),
+                                 .weights = in_channels * out_channels * (nnd_size)sizeof(nnd_weight),
+                                 .out_channels = out_channels,
+                                 .rows_read = nnd_min(y->size, (y->kernel - 1) * y->dilation + 1)};
+}
+
+/* Where L2 is large, what has left it comes back so slowly that small windows always pay, but those with many weights,
+ * each of which reads them all again. Apart / fused, geometric mean and how many below 0.99, Intel Xeon, L2 2 MiB,
+ * 2026-11-30; in the last column 4 times the weights, from 128 to 512 KiB:
+ *
+ *                                       64 KiB     128 KiB     256 KiB     512 KiB      2 L2    by weights
+ *   blocks that L2 does not hold, 39   1.14  8     1.16  5     1.14  5     1.12 10   1.03 15       1.15  4
+ *   442 pairs                          1.09 122    1.11 96     1.12 93     1.11 100                1.12 86
+ *
+ * A kernel of many rows, of which so many do not fit L2, reads each row anew for each window: such pairs are apart. */
+NND_INLINE nnd_size nnd_small_capacity(const struct nnd_maker *m, const struct nnd_pair_sizes *sizes) {
+  if (sizes->rows_read > NND_FEW_ROWS_READ && sizes->rows_read * sizes->input_row > nnd_l2(m)) return NND_MOST_BYTES;
+  return nnd_min(nnd_capacity(m, sizes->input), nnd_max(NND_LEAST_WINDOW, 4 * sizes->weights));
+}
+
+/* The bytes of the first result of a window of a pair that reads blocks. Where two vectors of outputs are enough work to
+ * fetch behind, windows are small: with strides the input of a window is larger than its first result, and should leave
+ * in L2 what is in use. */
+NND_INLINE nnd_size nnd_pair_capacity(const struct nnd_maker *m, const struct nnd_pair_sizes *sizes, int fetches) {
+  if (nnd_said_buffer(m) > 0) return nnd_said_buffer(m);
+  const int is_large = nnd_l2(m) >= NND_LARGE_L2;
+  const nnd_size capacity = is_large ? nnd_small_capacity(m, sizes) : nnd_capacity(m, sizes->input);
+  if (sizes->input <= nnd_l2(m)) return capacity;
+  if (!fetches || sizes->out_channels < 2 * NND_LANES || sizes->row > capacity)
+    return is_large ? capacity : 2 * nnd_l2(m);
+  const double share = (double)sizes->first / (double)nnd_max(sizes->first, sizes->input);
+  return nnd_max((nnd_size)((double)capacity * share), sizes->row);
 }
 
 /* The smallest part that needs no more windows than `largest` does. */
