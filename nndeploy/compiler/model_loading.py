@@ -17,6 +17,7 @@ from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.independent_sizes import independent_symbols
 from nndeploy.frontend.clamped_indices import clamp_indices, clamped
 from nndeploy.frontend.image_input import check_image_fits
+from nndeploy.frontend.last_position import with_last_position
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.value_sizes import check_value_sizes
 from nndeploy.graph.infer_sizes import known_sizes
@@ -69,12 +70,13 @@ def model_to_compile(
         compilation.warnings += lacking
         for line in lacking:  # it may end there
             compilation.events("load", line)
+    last = frozenset[str]() if options.pipeline is None else options.pipeline.last_positions(_outside(loaded))
     none: frozenset[str] = frozenset()
     own = compilation.or_else("names of sizes were not checked", lambda: independent_symbols(compilation, loaded), none)
     if not own:
-        return loaded
+        return with_last_position(loaded, last)
     compilation.warnings += [f"{name!r:.80} is no single size: each place where it stands has its own" for name in own]
-    return load(independent=own)
+    return with_last_position(load(independent=own), last)
 
 
 def extra_domains(compilation: Compilation, chains: Sequence[TargetBackends]) -> Set[str]:

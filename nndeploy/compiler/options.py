@@ -46,6 +46,9 @@ class Carried(Protocol):
             DataError: it does not fit.
         """
 
+    def last_positions(self, manifest: Manifest) -> frozenset[str]:
+        """Returns the outputs of the bundle of which it reads the last position alone."""
+
     def results(self, outputs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what it makes of the outputs of one call, by what processors call it."""
 

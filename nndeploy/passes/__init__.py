@@ -43,6 +43,7 @@ from nndeploy.passes.merge_transposes import MergeTransposes
 from nndeploy.passes.model_pass import ModelPass
 from nndeploy.passes.move_gather_down import MoveGatherDown
 from nndeploy.passes.move_into_branches import MoveIntoBranches
+from nndeploy.passes.move_slice_up import MoveSliceUp
 from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.passes.one_hot_matmul_to_gather import OneHotMatmulToGather
 from nndeploy.passes.optimise_branches import OptimiseBranches
@@ -81,6 +82,7 @@ def _of_each_graph(ranges: Mapping[str, DimRange], *, plans_branches: bool) -> t
         LeaveOutZeroStates(),
         OneHotMatmulToGather(),
         MoveGatherDown(),
+        MoveSliceUp(),
         MergeCasts(),
         MergeTransposes(),
         MergeReshapes(),

@@ -13,7 +13,9 @@ become underscores there), and its class says which fields of a record it takes 
 
         def __call__(self, image: Image) -> Image: ...
 
-A class may also have `may_take`: fields that a record need not have. Those that it has are given by keyword.
+A class may also have `may_take`: fields that a record need not have. Those that it has are given by keyword. Of the
+fields in `reads_last`, of shape (batch, positions, n), it reads the last position alone: `compile --pipeline` then lets
+the model compute no other.
 
 `ProcessorStep` is a processor in its place in a pipeline, where the fields may have other names.
 

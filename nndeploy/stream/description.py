@@ -6,7 +6,7 @@ assembly (engine/assembly.py) makes queues and threads of it. Law: a plan has be
 field that a step takes is there when it runs, and nothing here is checked again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -53,6 +53,13 @@ def largest_values(step: StageStep) -> dict[str, int]:
 def optional_fields(step: StageStep) -> tuple[str, ...]:
     """Returns the fields that a step also takes where a record has them."""
     return tuple(getattr(step, "may_take", ()))
+
+
+def read_last(step: StageStep) -> frozenset[str]:
+    """Returns the fields of which a step reads the last position alone, where its processor says so."""
+    processor = getattr(step, "processor", step)
+    own: Collection[str] = getattr(processor, "reads_last", ())
+    return frozenset(name for one, name in zip(getattr(processor, "takes", ()), step.takes, strict=True) if one in own)
 
 
 class Condition(Protocol):

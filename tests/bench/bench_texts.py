@@ -3,9 +3,10 @@
 
 A model is a name and its weights, as qwen-0.5b:int4 (float32, int4; of `decoders.DECODERS`). Engines are those of
 `text_engines`; all but nndeploy run in the environment of `make text-engines`. One process each, all but one stopped,
-in interleaved rounds: a prompt, then greedy tokens one by one. In float32 all have to write the same tokens: exit code
-1 where they do not. Of int4 each rounds activations in its own way, and texts of random weights part: the table says
-after how many tokens.
+in interleaved rounds: a prompt, then greedy tokens one by one. nndeploy's bundle carries a pipeline that reads scores
+of the last token alone, so they are computed for that one, as by OpenVINO GenAI and llama.cpp. In float32 all have to
+write the same tokens: exit code 1 where they do not. Of int4 each rounds activations in its own way, and texts of
+random weights part: the table says after how many tokens.
 
 The roof of a token is the bytes that it reads, weights (of the table of tokens one row) and caches, by what memory
 gives; that of a prompt the operations of its products, those with the table of tokens once, by the peak, of bytes where
@@ -31,6 +32,7 @@ from figures import ROOT
 from genai_decoders import write_genai_decoder
 from interleaved import Engine, Pace, race
 from report import Report, add_race, bench_parser, geometric_mean, words
+from written_together import write_pipeline
 
 ENGINES = ("nndeploy", "onnxruntime-genai", "openvino-genai", "llama.cpp")
 WEIGHTS = ("float32", "int4")
@@ -85,7 +87,9 @@ def _written(options: Any, folder: Path, name: str, weights: str) -> dict[str, P
         if files[engine].exists():
             continue
         if engine == "nndeploy":
-            _done([*NNDEPLOY, "compile", path, "-o", files[engine]])
+            with tempfile.TemporaryDirectory() as beside:
+                pipeline = write_pipeline(DECODERS[name], Path(beside), batch=1)
+                _done([*NNDEPLOY, "compile", path, "--pipeline", pipeline, "-o", files[engine]])
         elif engine == "onnxruntime-genai":
             write_genai_decoder(DECODERS[name], weights, files[engine])
         else:

@@ -45,16 +45,23 @@ class Written(NamedTuple):
     texts: list[list[int]]
 
 
+def write_pipeline(decoder: Decoder, folder: Path, batch: int) -> Path:
+    """Writes the pipeline that makes texts of prompts, and its tokenizer, into a folder; returns the pipeline."""
+    (folder / "tokenizer.json").write_text(json.dumps(_tokenizer(decoder.tokens)))
+    path = folder / "p.toml"
+    path.write_text(_PIPELINE.format(batch=batch, tokens=TOKENS))
+    return path
+
+
 def written(decoder: Decoder, bundle: Path, batch: int, threads: int) -> Written:
     """Returns what a bundle takes to write the texts, `batch` of them at once."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "tokenizer.json").write_text(json.dumps(_tokenizer(decoder.tokens)))
-        (folder / "p.toml").write_text(_PIPELINE.format(batch=batch, tokens=TOKENS))
+        pipeline = write_pipeline(decoder, folder, batch)
         dice = np.random.default_rng(2)
         prompts = [dice.integers(0, decoder.tokens, size) for size in dice.integers(*PROMPT, NUM_TEXTS)]
         (folder / "x.txt").write_text("".join(" ".join(f"t{i}" for i in one) + "\n" for one in prompts))
-        command = [sys.executable, "-m", "nndeploy", "run", bundle, "--pipeline", folder / "p.toml", "--input",
+        command = [sys.executable, "-m", "nndeploy", "run", bundle, "--pipeline", pipeline, "--input",
                    folder / "x.txt", "--output", folder / "y.jsonl", "--threads", threads, "--json"]  # fmt: skip
         before = children_seconds()
         told: dict[str, Any] = json.loads(

@@ -6,7 +6,9 @@ import json
 from contextlib import closing
 
 import numpy as np
+import onnx
 import pytest
+from oracle.evaluator import evaluate
 from small_decoder import PIPELINE, PROMPT, compiled
 
 import nndeploy
@@ -18,6 +20,7 @@ from nndeploy.serve.open_served import open_served
 from nndeploy.serve.options import ServeOptions
 from nndeploy.serve.service import Service
 from nndeploy.serve.watched_record import WatchedRecord
+from nndeploy.stream.pipeline.bundled_pipeline import carried_pipeline
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,39 @@ def test_a_text_is_what_the_model_gives_without_a_cache(made, tmp_path) -> None:
     assert code == 0
     assert [one["outputs"]["tokens"] for one in found] == [expected(made, text, 12) for text in ("the cat", "hi")]
     assert {one["outputs"]["end"] for one in found} == {"max-tokens"}
+
+
+def test_scores_are_those_of_the_last_token_alone_where_nothing_else_is_read(made) -> None:
+    dice, length = np.random.default_rng(4), 5
+    inputs = {
+        "input_ids": dice.integers(0, 400, (2, length)),
+        "attention_mask": np.ones((2, length + 3), np.int64),
+        "position_ids": np.tile(np.arange(3, length + 3), (2, 1)),
+    }
+    with nndeploy.load_bundle(made / "m.nnd") as program:
+        states = {item.name: dice.standard_normal((2, 2, 3, 8), np.float32) for item in program.manifest.inputs[3:]}
+        scores = program.run({**inputs, **states})["logits"]
+    wanted = evaluate(onnx.load(made / "m.onnx"), {**inputs, **states})["logits"]
+    assert wanted.shape == (2, length, 400)
+    np.testing.assert_allclose(scores, wanted[:, -1:], atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(("before", "after", "found"), [
+    ("", "", {"logits"}),
+    ('name = "write"', 'name = "write"\noutputs = { logits = "scores" }', set()),  # which `sample` does not take
+    ('carry =', 'outputs = { logits = "tokens" }\ncarry =', set()),
+    ('{ use = "sample",', '{ use = "sample", in = ["scores", "prompt", "tokens"],', set()),
+    ('fields = ["text"', 'fields = ["logits", "text"', set()),
+    ('[[sink]]', '[[level.pipeline.post]]\nsteps = [{ use = "softmax", in = ["logits"] }]\n[[sink]]', set()),
+    ('[[sink]]', '[[level]]\n[[level.pipeline]]\nwhen = "has(logits)"\nmodel = "other.nnd"\n[[sink]]', set()),
+    ('[[sink]]', '[[level]]\n[[level.pipeline]]\nrunners = 0\nwhen = "has(logits)"\npost = [{ steps = [{ use = '
+     '"l2-normalise", in = ["tokens"] }] }]\n[[sink]]', set()),
+])  # fmt: skip
+def test_what_else_is_read_of_the_scores_is_computed(made, before, after, found) -> None:
+    path = made / "reads.toml"
+    path.write_text((made / "p.toml").read_text().replace(before, after))
+    with nndeploy.load_bundle(made / "m.nnd") as program:
+        assert carried_pipeline(path).last_positions(program.manifest) == found
 
 
 def test_a_text_ends_where_the_context_is_full_and_a_longer_prompt_is_refused(made, tmp_path) -> None:

@@ -113,6 +113,7 @@ class Sample(Sampling):
     name: ClassVar[str] = "sample"
     takes: ClassVar[tuple[str, ...]] = ("logits", "prompt", "tokens")
     may_take: ClassVar[tuple[str, ...]] = (FIELD, "begun", LOGPROBS)
+    reads_last: ClassVar[tuple[str, ...]] = ("logits",)
 
     tokenizer: TokenizerFile
     stop_tokens: TokenList = TokenList()

@@ -21,6 +21,7 @@ from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.parameters import FilesBeside
 from nndeploy.processors.processor import ProcessorStep
 from nndeploy.stream.pipeline.checked_plan import check_carried
+from nndeploy.stream.pipeline.last_readers import last_positions
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, pipeline_from_toml
 from nndeploy.values.types import Value
 
@@ -71,6 +72,10 @@ class CarriedPipeline:
             DataError: it does not fit; the message names the file and the place in it.
         """
         check_carried(self.file, manifest, rows)
+
+    def last_positions(self, manifest: Manifest) -> frozenset[str]:
+        """Returns the outputs of the bundle's model of which the pipeline reads the last position alone."""
+        return last_positions(self.file, manifest)
 
     def results(self, outputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns what the steps behind the bundle's model make of the outputs of one call, by the processors' names.
