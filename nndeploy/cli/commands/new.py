@@ -29,9 +29,13 @@ Examples:
     "--model", "models", type=ANY_FILE, required=True, multiple=True, metavar="MODEL.onnx",
     help="Model that the pipeline is for (repeatable: ocr takes two, transcribe two or three, in any order).",
 )  # fmt: skip
+@click.option(
+    "--language", metavar="CODE",
+    help="Language that is spoken, as de, for transcribe. Default: the likeliest one of each recording.",
+)  # fmt: skip
 @click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="FILE.toml", help="File to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
-def new(kind: str, models: tuple[str, ...], output: Path, as_json: bool) -> None:
+def new(kind: str, models: tuple[str, ...], language: str | None, output: Path, as_json: bool) -> None:
     """Write a pipeline file for a model.
 
     KIND is embed (texts to vectors), generate (prompts to texts), classify (images or texts to classes), detect (images
@@ -43,7 +47,7 @@ def new(kind: str, models: tuple[str, ...], output: Path, as_json: bool) -> None
     """
     from nndeploy.starters.written import write_pipeline
 
-    made = write_pipeline(kind, [Path(model) for model in models], output)
+    made = write_pipeline(kind, [Path(model) for model in models], output, language=language)
     effect_is_made()
     if as_json:
         print_json({"pipeline": str(output), "inputs": made})

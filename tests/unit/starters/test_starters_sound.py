@@ -119,6 +119,31 @@ def test_whisper_begins_as_its_files_say(said, begin, most, is_merged) -> None:
     assert (made[-1]["back-to"], made[-1]["until"]) == ("listen", "done")
 
 
+@pytest.mark.parametrize("language", ["de", "<|de|>", "DE"])
+@pytest.mark.parametrize("named", [{}, {"language": "en"}])
+def test_a_language_that_is_asked_for_is_the_only_one(language, named) -> None:
+    write_whisper(SAID | MANY | named)
+    models = [text for name in ("merged", "encoder") for text in ("--model", f"{name}.onnx")]
+    made = written("transcribe", *models, "--language", language)["level"]
+    assert made[-1]["pipeline"][0]["loop"]["steps"][0]["begin"] == [[301], [304]]
+
+
+@pytest.mark.parametrize("said", [SAID | MANY, SAID])
+@pytest.mark.parametrize("language", ["xx", ""])
+def test_a_language_that_the_model_does_not_know_is_one_line(said, language, capsys) -> None:
+    write_whisper(said)
+    models = [text for name in ("merged", "encoder") for text in ("--model", f"{name}.onnx")]
+    written("transcribe", *models, "--language", language, code=2)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert repr(language) in line
+    assert not Path("p.toml").exists()
+
+
+def test_a_kind_without_a_language_refuses_one() -> None:
+    write_model({name: VAD[name] for name in ("s", "x")}, SAYS)
+    written("vad", "--model", "m.onnx", "--language", "de", code=2)
+
+
 def test_features_are_as_the_files_of_a_model_say() -> None:
     write_whisper(SAID)
     said = {"sampling_rate": 8000, "n_fft": 200, "hop_length": 80, "chunk_length": 30, "feature_size": 80}

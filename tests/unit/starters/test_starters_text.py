@@ -84,6 +84,16 @@ def test_an_embedder_is_as_sentence_transformers_has_it(folder, files, length, b
     assert steps["pool"]["by"] == by
     assert ("l2-normalise" in steps) == is_normalised
     assert "outputs" not in pipeline
+    assert pipeline["batch"] == 32
+
+
+@pytest.mark.parametrize(("inputs", "states"), [
+    (dict.fromkeys(IDS, "int64[1,t]"), "float32[1,t,8]"), (dict.fromkeys(IDS, "int64[n,t]"), "float32[m,t,8]"),
+    (dict.fromkeys(IDS, "int64[?,t]"), "float32[?,t,8]"),
+])  # fmt: skip
+def test_texts_go_one_by_one_where_the_model_may_take_no_batch(folder, inputs, states) -> None:
+    write_model("m.onnx", inputs, {"y": states})
+    assert "batch" not in written("embed")[0]
 
 
 def test_names_sizes_and_types_are_those_of_the_model(folder) -> None:
