@@ -17,9 +17,9 @@ from nndeploy.graph.operators import opset_of
 from nndeploy.values.types import TensorType
 
 LEAST_OPSET = 10
-"""The first whose Slice takes inputs."""
+"""From here on Slice takes inputs."""
 RANK = 3
-"""Of an output with a position for each token: batch, positions, what is said of each."""
+"""So many axes has an output with a position for each token: batch, positions, what is said of each."""
 
 
 def with_last_position(loaded: LoadedModel, names: Collection[str]) -> LoadedModel:

@@ -15,7 +15,8 @@ become underscores there), and its class says which fields of a record it takes 
 
 A class may also have `may_take`: fields that a record need not have. Those that it has are given by keyword. Of the
 fields in `reads_last`, of shape (batch, positions, n), it reads the last position alone: `compile --pipeline` then lets
-the model compute no other.
+the model compute no other. Fields in `hands_on` have the numbers that they are taken with, so that what is known of
+these, such as that they are tokens below some number, holds of them too.
 
 `ProcessorStep` is a processor in its place in a pipeline, where the fields may have other names.
 

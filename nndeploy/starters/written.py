@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from nndeploy.bundle.manifest import Manifest, NamedType
-from nndeploy.errors import DataError, UsageError
+from nndeploy.errors import DataError, InputError, UsageError
 from nndeploy.files.named_outputs import write_output
 from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.parameters import FilesBeside
@@ -95,7 +95,10 @@ def _checked(data: bytes, folders: Sequence[ModelFolder], out: Path) -> dict[str
     file = pipeline_from_toml(data, str(out), beside)
     models = {one.name: _model_of(one, folders) for one in file.pipelines if one.runner is not None}
     plan, _ = checked_plan(file, {name: _outside(model) for name, model in models.items()})
-    made = _made_of_one_input(plan.pipelines, models)
+    try:
+        made = _made_of_one_input(plan.pipelines, models)
+    except InputError as err:
+        raise err.within(str(out)) from err
     return {
         f"{name} of {stage}" if len(made) > 1 else name: kind for stage in made for name, kind in made[stage].items()
     }

@@ -50,6 +50,16 @@ def largest_values(step: StageStep) -> dict[str, int]:
     }
 
 
+def handed_on(step: StageStep) -> dict[str, str]:
+    """Returns the fields that a step gives with the numbers of one that it takes, as its processor says, and which."""
+    processor = getattr(step, "processor", step)
+    own: Collection[str] = getattr(processor, "hands_on", ())
+    takes, gives = (
+        dict(zip(getattr(processor, key, ()), getattr(step, key), strict=True)) for key in ("takes", "gives")
+    )
+    return {gives[name]: takes[name] for name in own}
+
+
 def optional_fields(step: StageStep) -> tuple[str, ...]:
     """Returns the fields that a step also takes where a record has them."""
     return tuple(getattr(step, "may_take", ()))

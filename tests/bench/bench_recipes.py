@@ -96,7 +96,8 @@ def _compiled(name: str, recipe: Recipe, options: argparse.Namespace, folder: Pa
         done = ran([*NNDEPLOY, *words], cwd=folder)
         if done.code:
             raise SystemExit(f"nndeploy {' '.join(words)}: {done.last_words}")
-    lines = [*commands, ["run", f"{name}.nnd", "--input", "files/", "--output", f"{name}.jsonl"]]
+    given = "files/" if recipe.items == "files" else Path(recipe.files[0]).name
+    lines = [*commands, ["run", f"{name}.nnd", "--input", given, "--output", f"{name}.jsonl"]]
     return folder / f"{name}.nnd", "\n".join(f"$ nndeploy {' '.join(words)}" for words in lines)
 
 

@@ -97,6 +97,15 @@ def test_what_else_is_read_of_the_scores_is_computed(made, before, after, found)
         assert carried_pipeline(path).last_positions(program.manifest) == found
 
 
+def test_a_tokenizer_of_a_larger_model_is_refused_by_the_compile(made) -> None:
+    carried = carried_pipeline(made / "p.toml")
+    with nndeploy.load_bundle(made / "m.nnd") as program:
+        carried.check(program.manifest, {"input_ids": 400})
+        with pytest.raises(nndeploy.errors.DataError, match="from 100 rows") as caught:
+            carried.check(program.manifest, {"input_ids": 100})
+    assert "'tokenize'" in caught.value.where
+
+
 def test_a_text_ends_where_the_context_is_full_and_a_longer_prompt_is_refused(made, tmp_path) -> None:
     code, found = ran(made, tmp_path, *pipeline(made, "max-tokens = 99"), lines=f"hi\n{'a cat ' * 40}\nhi\n")
     assert code == 1

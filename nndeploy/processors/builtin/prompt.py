@@ -25,6 +25,7 @@ class Prompt:
     name: ClassVar[str] = "prompt"
     takes: ClassVar[tuple[str, ...]] = ("input_ids",)
     gives: ClassVar[tuple[str, ...]] = ("prompt", "tokens", *INPUTS)
+    hands_on: ClassVar[tuple[str, ...]] = ("input_ids",)
 
     context: Count | None = None
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError
-from nndeploy.stream.description import PipelinePlan, StreamPlan, largest_values, step_name
+from nndeploy.stream.description import PipelinePlan, StreamPlan, handed_on, largest_values, step_name
 from nndeploy.stream.model_fit import expanded_carry, expanded_inputs
 from nndeploy.stream.pipeline.field_flow import place_of
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields, levels_with_models, plan_of_file
@@ -60,8 +60,11 @@ def _check_rows(plan: PipelinePlan, rows: Mapping[str, int], where: str) -> None
     """Refuses loaders that give numbers for which a table of the model has no row."""
     largest: dict[str, tuple[int, str]] = {}
     for step in (step for stage in plan.loaders for step in stage.steps):
-        own = largest_values(step)
-        largest |= {name: (own.get(name, -1), step_name(step)) for name in step.gives}
+        own, same = largest_values(step), handed_on(step)
+        largest |= {
+            name: largest[same[name]] if same.get(name) in largest else (own.get(name, -1), step_name(step))
+            for name in step.gives
+        }
     for name, field in (plan.runner.inputs or {}).items() if plan.runner is not None else ():
         number, step_of_it = largest.get(field, (-1, ""))
         if number >= rows.get(name, number + 1):
