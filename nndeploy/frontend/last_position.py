@@ -17,7 +17,7 @@ from nndeploy.graph.operators import opset_of
 from nndeploy.values.types import TensorType
 
 LEAST_OPSET = 10
-"""From here on Slice takes inputs."""
+"""Slice takes its limits as inputs from this one on."""
 RANK = 3
 """So many axes has an output with a position for each token: batch, positions, what is said of each."""
 
