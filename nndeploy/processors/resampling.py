@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images of another size, and the transforms that say where each point went.
 
-Pillow resizes: where an image shrinks, each of its filters takes all pixels under it (OpenCV's take two a side), so
-small things fade rather than flicker.
+Pillow resizes: where an image shrinks, each of its filters takes all pixels under it, so small things fade rather than
+flicker. Without antialiasing only the two pixels nearest to each middle are taken along each axis, as OpenCV does it,
+with which many models were trained.
 
 Law: a transform is made of the sizes that were really used, after rounding, so that boxes map back exactly.
 """
@@ -11,8 +12,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from nndeploy.errors import UsageError
 from nndeploy.files.image_files import require_pillow
 from nndeploy.processors.arrays import Image, Transform
+from nndeploy.processors.bilinear_bytes import resized_bytes
 
 Filter: TypeAlias = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 
@@ -20,10 +23,23 @@ Size: TypeAlias = tuple[int, int]
 """Width, height."""
 
 
-def resized(image: Image, size: Size, kind: Filter) -> Image:
+def check_filter(kind: Filter, *, antialias: bool) -> None:
+    """Checks that there is this filter without antialiasing, where that is asked for.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not antialias and kind != "bilinear":
+        raise UsageError(f'antialias = false goes with filter = "bilinear", not "{kind}"')
+
+
+def resized(image: Image, size: Size, kind: Filter, *, antialias: bool = True) -> Image:
     """Returns the image with `size`; the same one where it has that size already."""
-    if (image.shape[1], image.shape[0]) == size:
+    height, width = image.shape[:2]
+    if (width, height) == size:
         return image
+    if not antialias:
+        return resized_bytes(image, *size)
     require_pillow()
     import PIL.Image
 

@@ -68,7 +68,7 @@ outputs = {{ {quoted(output)} = "output"{protos} }}
 workers = 2
 steps = [
     {{ use = "decode" }},
-    {{ use = "{fitted}", width = {width}, height = {height}, out = ["small", "transform"] }},
+    {{ use = "{fitted}", width = {width}, height = {height}, antialias = false, out = ["small", "transform"] }},
     {pixels},
     {layout(image)},
 ]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an image to the texts in it: PP-OCR's detector of lines, and its recogniser of what stands in one."""
+"""From an image to the texts in it: PP-OCR's detector of lines, its recogniser of one, and its classifier of angles.
+
+Source: PaddleOCR, tools/infer and configs/det, configs/rec: how pixels are resized and filled up, and the thresholds.
+"""
 
 from nndeploy.errors import DataError
 from nndeploy.files.whole_files import read_regular
@@ -10,25 +13,32 @@ from nndeploy.values.types import TensorType
 
 HEIGHT = 48
 """The height of a line of text in pixels for recognisers that take any, as those since PP-OCRv3 want it."""
+LEAST_WIDTH, MOST_WIDTH = 320, 3200
+"""Pixels of a line as PaddleOCR hands it to a recogniser; a shorter one is filled up."""
+ANGLE_WIDTH, NUM_ANGLES = 192, 2
+"""Pixels of a line and classes of PP-OCR's classifier of angles: 0 and 180 degrees."""
 FILES = ("ppocr_keys_v1.txt", "dict.txt", "en_dict.txt", "keys.txt", "characters.txt")
 """What a file of a recogniser's characters is usually called."""
 
 
 def ocr(*models: ModelFolder) -> str:
-    """Returns the TOML for a detector and a recogniser, in whichever order they come.
+    """Returns the TOML for a detector, a recogniser and, where there is one, a classifier of angles, in any order.
+
+    Sizes, thresholds and pixels are those of PaddleOCR.
 
     Raises:
         DataError: they are no such models, or nothing says which characters the recogniser knows.
     """
-    find, read = sorted(models, key=_rank, reverse=True)
+    find, read, *others = sorted(models, key=_rank, reverse=True)
     likely, image = _ends(find, 4, "probabilities of pixels")
     characters, line = _ends(read, 3, "probabilities of characters")
     names, has_space = _characters(read, read.outputs[characters])
     height = image_input(read).height or HEIGHT
-    bundle = read.model.with_suffix(".nnd").name
+    turn = _turn(others[0]) if others else ""
+    others_first = "".join(f"#   nndeploy compile {one.model} -o {_bundle(one)}\n" for one in (*others, read))
     return f"""\
-# Images to the lines of text in them. The bundle of the recogniser stands beside that of the detector.
-#   nndeploy compile {read.model} -o {bundle}
+# Images to the lines of text in them. The other bundles stand beside that of the detector.
+{others_first}\
 #   nndeploy compile {find.model} --pipeline {find.out} -o ocr.nnd
 #   nndeploy run ocr.nnd --input photos/ --output texts.jsonl
 
@@ -47,34 +57,31 @@ outputs = {{ {quoted(likely)} = "likely" }}
 workers = 2
 steps = [
     {{ use = "decode" }},
-    {{ use = "scale", longest-at-most = 960, multiple = 32, out = ["small", "transform"] }},
+    {{ use = "scale", longest-at-most = 960, multiple = 32, antialias = false, out = ["small", "transform"] }},
     {{ use = "normalise", in = ["small"], divide-by = 255, mean = [0.406, 0.456, 0.485], std = [0.225, 0.224, 0.229] }},
     {{ use = "layout", channels = "BGR" }},
 ]
 
 [[level.pipeline.post]]
 steps = [
-    {{ use = "text-boxes", in = ["likely"], out = ["quads", "quad-scores"], box-threshold = 0.5 }},
+    {{ use = "text-boxes", in = ["likely"], out = ["quads", "quad-scores"] }},
     {{ use = "map-back", in = ["quads", "transform"], out = ["quads"] }},
     {{ use = "crop-quads" }},
 ]
-
+{turn}
 [[level]]
 
 [[level.pipeline]]
 name = "read"
-model = {quoted(bundle)}
-each = "crops"
+model = {quoted(_bundle(read))}
+each = "{"upright" if turn else "crops"}"
 part = "crop"
 inputs = {{ {quoted(line)} = "line" }}
 outputs = {{ {quoted(characters)} = "characters" }}
 
+# Short lines are filled up, as when the model was trained.
 [[level.pipeline.loader]]
-steps = [
-    {{ use = "scale", height = {height}, in = ["crop"], out = ["line", "line-transform"] }},
-    {{ use = "normalise", in = ["line"], out = ["line"], divide-by = 255, mean = [0.5], std = [0.5] }},
-    {{ use = "layout", in = ["line"], out = ["line"], channels = "BGR" }},
-]
+{_line_steps(height, f"width-at-most = {MOST_WIDTH}", LEAST_WIDTH)}
 
 [[level.pipeline.post]]
 
@@ -84,10 +91,61 @@ in = ["characters"]
 space = {str(has_space).lower()}
 characters = {names}
 
+# Lines that are hardly text go.
+[[level]]
+
+[[level.pipeline]]
+name = "choose"
+runners = 0
+
+[[level.pipeline.post]]
+steps = [{{ use = "above", threshold = 0.5, also = ["text", "quads"] }}]
+
 [[sink]]
 kind = "json-lines"
 fields = ["text", "score", "quads"]
 """
+
+
+def _turn(files: ModelFolder) -> str:
+    """Returns the level that turns lines which are upside down."""
+    angles, line = _ends(files, 2, "probabilities of angles")
+    if (files.outputs[angles].shape or ())[-1] != NUM_ANGLES:
+        told = f"the model tells not two angles but {files.outputs[angles]}"
+        raise DataError(told, where=str(files.model), hint="name PP-OCR's classifier of 0 and 180 degrees")
+    image = image_input(files)
+    width = image.width or ANGLE_WIDTH
+    return f"""
+[[level]]
+
+[[level.pipeline]]
+name = "turn"
+model = {quoted(_bundle(files))}
+each = "crops"
+part = "crop"
+inputs = {{ {quoted(line)} = "line" }}
+outputs = {{ {quoted(angles)} = "angles" }}
+
+[[level.pipeline.loader]]
+{_line_steps(image.height or HEIGHT, f"width-at-most = {width}", width)}
+
+[[level.pipeline.post]]
+steps = [{{ use = "turn", in = ["crop", "angles"], out = ["upright"] }}]
+"""
+
+
+def _line_steps(height: int, most: str, least: int) -> str:
+    return f"""\
+steps = [
+    {{ use = "scale", height = {height}, {most}, antialias = false, in = ["crop"], out = ["line", "line-transform"] }},
+    {{ use = "normalise", in = ["line"], out = ["line"], divide-by = 255, mean = [0.5], std = [0.5] }},
+    {{ use = "pad", in = ["line"], out = ["line"], width = {least} }},
+    {{ use = "layout", in = ["line"], out = ["line"], channels = "BGR" }},
+]"""
+
+
+def _bundle(files: ModelFolder) -> str:
+    return files.model.with_suffix(".nnd").name
 
 
 def _rank(files: ModelFolder) -> int:
@@ -100,7 +158,8 @@ def _ends(files: ModelFolder, rank: int, what: str) -> tuple[str, str]:
     for name, kind in files.outputs.items():
         if kind.dtype.startswith("float") and len(kind.shape or ()) == rank and image.order == "CHW":
             return name, image.name
-    raise DataError(f"the model gives no {what}", where=str(files.model), hint="name PP-OCR's detector and recogniser")
+    hint = "name PP-OCR's detector and recogniser, and its classifier of angles if there is one"
+    raise DataError(f"the model gives no {what}", where=str(files.model), hint=hint)
 
 
 def _characters(files: ModelFolder, output: TensorType) -> tuple[str, bool]:

@@ -19,6 +19,7 @@ from nndeploy.starters.classify import classify
 from nndeploy.starters.detect import detect
 from nndeploy.starters.embed import embed
 from nndeploy.starters.generate import generate
+from nndeploy.starters.maps import depth, segment
 from nndeploy.starters.model_folder import ModelFolder, model_folder
 from nndeploy.starters.ocr import ocr
 from nndeploy.starters.transcribe import transcribe
@@ -35,6 +36,8 @@ KINDS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "generate": generate,
         "classify": classify,
         "detect": detect,
+        "depth": depth,
+        "segment": segment,
         "ocr": ocr,
         "vad": vad,
         "transcribe": transcribe,
@@ -43,7 +46,7 @@ KINDS: Mapping[str, Callable[..., str]] = MappingProxyType(
 """What a pipeline is for -> what writes it, of the folder of each model."""
 SEVERAL: Mapping[str, tuple[tuple[int, ...], str]] = MappingProxyType(
     {
-        "ocr": ((2,), "one finds lines of text, one reads them"),
+        "ocr": ((2, 3), "one finds lines of text, one reads them, and a third may tell which are upside down"),
         "transcribe": (
             (2, 3),
             "Whisper's encoder, and its decoder: merged, or without and with past_key_values",

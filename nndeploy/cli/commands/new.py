@@ -10,14 +10,14 @@ from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.value_types import ANY_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 
-KINDS = ("embed", "generate", "classify", "detect", "ocr", "vad", "transcribe")
+KINDS = ("embed", "generate", "classify", "detect", "depth", "segment", "ocr", "vad", "transcribe")
 
 EXAMPLES = """\b
 Examples:
   nndeploy new embed --model minilm/model.onnx -o embed.toml
   nndeploy new generate --model qwen/model.onnx -o write.toml
   nndeploy new detect --model yolo11n.onnx -o detect.toml
-  nndeploy new ocr --model det.onnx --model rec.onnx -o ocr.toml
+  nndeploy new ocr --model det.onnx --model cls.onnx --model rec.onnx -o ocr.toml
   nndeploy new vad --model silero_vad.onnx -o vad.toml
   nndeploy new transcribe --model encoder_model.onnx --model decoder_model_merged.onnx -o text.toml
 """
@@ -27,7 +27,7 @@ Examples:
 @click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
 @click.option(
     "--model", "models", type=ANY_FILE, required=True, multiple=True, metavar="MODEL.onnx",
-    help="Model that the pipeline is for (repeatable: ocr takes two, transcribe two or three, in any order).",
+    help="Model that the pipeline is for (repeatable: ocr and transcribe take two or three, in any order).",
 )  # fmt: skip
 @click.option(
     "--language", metavar="CODE",
@@ -39,8 +39,9 @@ def new(kind: str, models: tuple[str, ...], language: str | None, output: Path, 
     """Write a pipeline file for a model.
 
     KIND is embed (texts to vectors), generate (prompts to texts), classify (images or texts to classes), detect (images
-    to boxes, by a YOLO, or to faces, by SCRFD or YuNet), ocr (images to texts, by PP-OCR's detector and recogniser),
-    vad (sounds to times of speech, by Silero's VAD) or transcribe (sounds to texts, by Whisper's encoder and decoder).
+    to boxes, by a YOLO, or to faces, by SCRFD or YuNet), depth and segment (images to grey PNGs: how far each pixel is,
+    or its class), ocr (images to texts, by PP-OCR's detector, recogniser and, if you like, classifier of angles), vad
+    (sounds to times of speech, by Silero's VAD) or transcribe (sounds to texts, by Whisper's encoder and decoder).
     Names, sizes and types come from the model, all else from its metadata and from files that exporters write beside
     it: tokenizer.json, config.json, generation_config.json, preprocessor_config.json and others. The pipeline is
     checked on one input before it is written.

@@ -8,7 +8,7 @@ import numpy as np
 
 from nndeploy.processors.arrays import Image, Transform, image_from_value
 from nndeploy.processors.parameters import Range, Side
-from nndeploy.processors.resampling import Filter, resized, transform_of
+from nndeploy.processors.resampling import Filter, check_filter, resized, transform_of
 
 Channel = Annotated[int, Range(0, 255)]
 
@@ -27,6 +27,10 @@ class Letterbox:
     place: Literal["centre", "top-left"] = "centre"
     enlarge: bool = True
     filter: Filter = "bilinear"
+    antialias: bool = True
+
+    def __post_init__(self) -> None:
+        check_filter(self.filter, antialias=self.antialias)
 
     def __call__(self, image: Image) -> tuple[Image, Transform]:
         """Returns the image and the transform from the one that came in."""
@@ -35,7 +39,9 @@ class Letterbox:
         left, top = ((self.width - width) // 2, (self.height - height) // 2) if self.place == "centre" else (0, 0)
         canvas = np.empty((self.height, self.width, 3), np.uint8)
         canvas[:] = self.fill
-        canvas[top : top + height, left : left + width] = resized(image, (width, height), self.filter)
+        canvas[top : top + height, left : left + width] = resized(
+            image, (width, height), self.filter, antialias=self.antialias
+        )
         return canvas, transform_of(image, (width, height), (left, top))
 
     def _size_of(self, image: Image) -> tuple[int, int]:

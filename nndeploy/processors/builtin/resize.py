@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from nndeploy.processors.arrays import Image, Transform, image_from_value
 from nndeploy.processors.parameters import Side
-from nndeploy.processors.resampling import Filter, resized, transform_of
+from nndeploy.processors.resampling import Filter, check_filter, resized, transform_of
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,13 @@ class Resize:
     width: Side
     height: Side
     filter: Filter = "bilinear"
+    antialias: bool = True
+
+    def __post_init__(self) -> None:
+        check_filter(self.filter, antialias=self.antialias)
 
     def __call__(self, image: Image) -> tuple[Image, Transform]:
         """Returns the image and the transform from the one that came in."""
         image = image_from_value(image)
         size = (self.width, self.height)
-        return resized(image, size, self.filter), transform_of(image, size)
+        return resized(image, size, self.filter, antialias=self.antialias), transform_of(image, size)

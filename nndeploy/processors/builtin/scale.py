@@ -7,7 +7,7 @@ from typing import ClassVar
 from nndeploy.errors import UsageError
 from nndeploy.processors.arrays import Image, Transform, image_from_value
 from nndeploy.processors.parameters import Side
-from nndeploy.processors.resampling import Filter, resized, transform_of
+from nndeploy.processors.resampling import Filter, check_filter, resized, transform_of
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,13 @@ class Scale:
     width_at_most: Side | None = None
     multiple: Side = 1
     filter: Filter = "bilinear"
+    antialias: bool = True
 
     def __post_init__(self) -> None:
         sides = (self.width, self.height, self.longest, self.longest_at_most)
         if sum(side is not None for side in sides) != 1:
             raise UsageError("needs one of width, height, longest and longest-at-most")
+        check_filter(self.filter, antialias=self.antialias)
 
     def __call__(self, image: Image) -> tuple[Image, Transform]:
         """Returns the image and the transform from the one that came in."""
@@ -43,7 +45,7 @@ class Scale:
         size = (self._rounded(width * factor), self._rounded(height * factor))
         if self.width_at_most is not None:
             size = (min(size[0], self.width_at_most), size[1])
-        return resized(image, size, self.filter), transform_of(image, size)
+        return resized(image, size, self.filter, antialias=self.antialias), transform_of(image, size)
 
     def _factor(self, width: int, height: int) -> float:
         if self.width is not None:

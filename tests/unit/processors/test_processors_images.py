@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from nndeploy.errors import InputError
+from nndeploy.errors import InputError, UsageError
 from nndeploy.processors.builtin.crop_quads import CropQuads, perspective, size_of_quad
 from nndeploy.processors.builtin.letterbox import Letterbox
 from nndeploy.processors.builtin.map_back import MapBack
+from nndeploy.processors.builtin.resize import Resize
 
 sides = st.integers(1, 60)
 
@@ -74,6 +75,75 @@ def test_resize_takes_all_pixels_under_one(step) -> None:
     stripes[:, ::2] = 255
     small = step("resize", width=10, height=2)({"image": stripes})["image"]
     assert abs(small.astype(int) - 127).max() <= 12  # a filter of two pixels a side would give 0 or 255
+
+
+# what OpenCV 5.0 gives: cv2.resize(image, size) of numbers that are 37 x their place, by 256
+OPENCV = {
+    (3, 4): "4b70954e739851769b567ba0597ea35c81a66186ab658aaf688db26d92b77095ba739872",
+    (9, 2): (
+        "072c5150759aa75a7fc4224754799eaacf2d72974a577ca1a1c6eb1d4267678cb1a17196a9395e6a8fb4c1b4438991616d92a2b7dcc1"
+    ),
+    (11, 8): (
+        "00254a32577c7987acc02a4fa92b504d729793b93b94b924385d6b678cb29abfe404294e365b807d8bb0c42e53ad2f54"
+        "51769b98bc3f98bd283c616f6b90b59ec3e8092e543c61868290b5c93459b3355a567ca19dc2449ec32e4267747196bb"
+        "a4c9ed0f345942668b8896bbcf3a5fb83a5f5c81a6a3c84aa3c933476c7a779bc1a9cef3153a5f476c918e9cc1d43f64"
+        "be40656287aca8cd50a9ce394d72807ca1c6afd4f91a3f644d729793a1c6da456ac3466b678cb1aed355afd43f527785"
+        "82a7ccb4d9fe20456a52779d8ca7cc774a706e4b706d92b7b47d5bb4714458708b87ad83badf7424496e567ba086abd0"
+        "2a4e732a4f747196bbb73a5fb823485c6a8f8bb04abee308"
+    ),
+}
+
+
+@pytest.mark.parametrize("size", OPENCV)
+def test_without_antialiasing_the_bytes_are_those_of_opencv(step, size) -> None:
+    image = (np.arange(5 * 7 * 3).reshape(5, 7, 3) * 37 % 256).astype(np.uint8)
+    made = step("resize", width=size[0], height=size[1], antialias=False)({"image": image})["image"]
+    assert made.tobytes().hex() == OPENCV[size]
+
+
+@given(sides, sides, sides, sides)
+def test_without_antialiasing_the_two_nearest_middles_are_taken(width, height, to_width, to_height) -> None:
+    image = picture(width, height)
+    found = Resize(to_width, to_height, antialias=False)(image)[0]
+    want = [
+        [bilinear(image, (x + 0.5) * width / to_width, (y + 0.5) * height / to_height) for x in range(to_width)]
+        for y in range(min(to_height, 4))
+    ]
+    assert abs(found[:4] - np.array(want)).max() <= 1
+
+
+@pytest.mark.parametrize("use", [{"use": "resize", "width": 2, "height": 2}, {"use": "scale", "width": 2}])
+def test_only_bilinear_goes_without_antialiasing(step, use) -> None:
+    with pytest.raises(UsageError, match='"bilinear", not "box"'):
+        step(use.pop("use"), **use, antialias=False, filter="box")
+
+
+def test_pad_fills_up_to_a_least_size(step) -> None:
+    image = picture()
+    padded = step("pad", width=12, height=4, fill=7)({"tensor": image})["tensor"]
+    assert padded.dtype == np.uint8
+    assert np.array_equal(padded[:, :9], image)
+    assert (padded[:, 9:] == 7).all()
+    assert step("pad", width=9)({"tensor": image})["tensor"] is image
+    assert step("pad", height=8)({"tensor": image.astype(np.float32)})["tensor"].shape == (8, 9, 3)
+    with pytest.raises(InputError, match=r"padded is \(H, W, C\)"):
+        step("pad", width=3)({"tensor": np.zeros(3)})
+
+
+def test_turn_undoes_the_likeliest_angle_where_it_is_sure(step) -> None:
+    image = picture()
+    for quarters in range(4):
+        likely = np.where(np.arange(4) == quarters, 0.95, 0.01)[np.newaxis]
+        turned = np.rot90(image, -quarters)
+        found = step("turn", angles=[0, 90, 180, 270])({"image": turned, "probabilities": likely})["image"]
+        assert np.array_equal(found, image)
+    upside_down = {"image": image, "probabilities": [0.2, 0.8]}
+    assert step("turn")(upside_down)["image"] is image
+    assert np.array_equal(step("turn", threshold=0.5)(upside_down)["image"], image[::-1, ::-1])
+    with pytest.raises(InputError, match="2 angles, but 3 probabilities"):
+        step("turn")({"image": image, "probabilities": [0.2, 0.7, 0.1]})
+    with pytest.raises(UsageError, match="must be 0, 90, 180 or 270"):
+        step("turn", angles=[0, 45])
 
 
 @given(sides, sides, sides, sides, st.booleans(), st.sampled_from(["centre", "top-left"]))

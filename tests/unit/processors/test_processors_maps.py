@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from nndeploy.errors import InputError
+from nndeploy.errors import InputError, UsageError
 from nndeploy.processors.builtin.encode_map import EncodeMap
 from nndeploy.processors.builtin.map_to_image import MapToImage
 from nndeploy.processors.builtin.masks import Masks
@@ -53,6 +53,15 @@ def test_the_nearest_number_of_a_map_is_the_one_that_covers_the_pixel() -> None:
         for x in range(31):
             row, column = ((y + 0.5) * 0.5 + 2) // 4, ((x + 0.5) * 0.6 + 3) // 4
             assert found[y, x] == classes[min(int(row), 3), min(int(column), 5)]
+
+
+def test_a_map_of_the_whole_covers_the_image_whatever_the_model_saw() -> None:
+    maps = np.random.default_rng(5).random((2, 6, 10), np.float32)
+    resized = np.array([3.0, 0.25, 0, 0, 20, 12])
+    found = MapToImage(whole=True)(maps, resized)
+    np.testing.assert_array_equal(found, MapToImage()(maps, np.array([0.5, 0.5, 0, 0, 20, 12])))
+    with pytest.raises(UsageError, match="exclude each other"):
+        MapToImage(stride=2, whole=True)
 
 
 def test_a_pixel_is_of_the_best_thing_whose_mask_covers_it_within_its_box() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nndeploy.errors import InputError
+from nndeploy.errors import InputError, UsageError
 from nndeploy.processors.builtin.ctc import Ctc
 from nndeploy.processors.builtin.text_boxes import TextBoxes, mean_inside
 from nndeploy.processors.regions import Rectangle, convex_hull, corner_points, regions_of, runs_of, smallest_rectangle
@@ -179,6 +179,21 @@ def test_ctc_merges_repeats_then_drops_blanks(numbers, blank) -> None:
     text, score = Ctc(CHARACTERS, blank=blank)(path_of(list(numbers))[np.newaxis])
     assert text == want
     assert score == (pytest.approx(0.8) if want else 0.0)
+
+
+def test_unsure_texts_go_with_what_belongs_to_them(step) -> None:
+    above = step("above", threshold=0.5, also=["text", "quads"])
+    quads = np.arange(24).reshape(3, 4, 2)
+    found = above({"score": [0.9, 0.2, 0.5], "text": ["a", "b", "c"], "quads": quads})
+    assert (found["score"], found["text"]) == ([0.9, 0.5], ["a", "c"])
+    assert np.array_equal(found["quads"], quads[[0, 2]])
+    nothing = above({"score": [], "text": [], "quads": np.zeros((0, 4, 2))})
+    assert (nothing["score"], nothing["text"], nothing["quads"].shape) == ([], [], (0, 4, 2))
+    assert step("above")({"score": np.array([0.4, 0.6], np.float32)})["score"].tolist() == [np.float32(0.6)]
+    with pytest.raises(InputError, match="2 scores, but text is a list"):
+        above({"score": [0.9, 0.2], "text": ["a"], "quads": quads})
+    with pytest.raises(UsageError, match="other fields than score"):
+        step("above", also=["score"])
 
 
 def test_ctc_takes_its_characters_from_a_file(step, tmp_path) -> None:

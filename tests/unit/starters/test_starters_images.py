@@ -88,7 +88,7 @@ def test_axes_and_types_are_the_model_s(takes, dtype, layout) -> None:
 def test_a_detector_is_what_its_metadata_say(gives, order, objectness) -> None:
     write_model([1, 3, "h", "w"], gives, NAMES)
     _, steps = written("detect")
-    assert (steps["letterbox"]["width"], steps["letterbox"]["height"]) == (640, 320)
+    assert [steps["letterbox"][key] for key in ("width", "height", "antialias")] == [640, 320, False]
     assert (steps["boxes-from-rows"]["order"], steps["boxes-from-rows"]["objectness"]) == (order, objectness)
     assert steps["labels"]["labels"] == ["person", 'big "cat"']
     assert steps["normalise"]["divide-by"] == 255
@@ -107,7 +107,7 @@ def test_a_detector_that_chooses_itself_has_no_nms(rows, metadata) -> None:
 def test_an_rt_detr_takes_whole_images_and_gives_fractions_of_them() -> None:
     write_model([1, 3, 320, 640], [1, 300, 6], NAMES | {"head": "RTDETRDecoder", "end2end": "False"})
     _, steps = written("detect")
-    assert (steps["resize"]["width"], steps["resize"]["height"]) == (640, 320)
+    assert [steps["resize"][key] for key in ("width", "height", "antialias")] == [640, 320, False]
     chosen = steps["boxes-from-detections"]
     assert (chosen["form"], chosen["unit"], chosen["width"], chosen["height"]) == ("centres", "fractions", 640, 320)
     assert not {"letterbox", "nms"} & set(steps)
@@ -131,6 +131,28 @@ def test_a_model_of_segments_gives_masks() -> None:
     assert [sink["kind"] for sink in tomllib.loads(Path("p.toml").read_text())["sink"]] == ["json-lines", "images"]
 
 
+def test_a_depth_model_gives_a_deep_grey_image() -> None:
+    write_model([1, 3, 56, 70], [1, 56, 70])
+    pipeline, steps = written("depth")
+    assert pipeline["outputs"] == {"y": "map"}
+    assert (steps["resize"]["width"], steps["resize"]["height"], steps["map-to-image"]["whole"]) == (70, 56, True)
+    assert (steps["encode-map"]["deep"], steps["encode-map"]["spread"]) == (True, True)
+    write_model([1, 3, 56, 70], [1, 1, 14, 14])
+    assert "class-map" not in written("depth")[1]
+
+
+@pytest.mark.parametrize(("count", "deep"), [(3, None), (300, True)])
+def test_a_segmenter_gives_numbers_of_classes(count, deep) -> None:
+    Path("config.json").write_text(json.dumps({"id2label": {str(i): f"c{i}" for i in range(count)}}))
+    Path("preprocessor_config.json").write_text(json.dumps({"size": 512, "image_mean": [0.5], "image_std": [0.5]}))
+    write_model(["n", 3, "h", "w"], ["n", count, "a", "b"])
+    _, steps = written("segment")
+    assert list(steps)[-3:] == ["map-to-image", "class-map", "encode-map"]
+    assert (steps["class-map"]["axis"], steps["encode-map"].get("deep")) == (-3, deep)
+    assert (steps["resize"]["width"], steps["normalise"]["mean"]) == (512, [0.5])
+    assert "#   1 c1" in Path("p.toml").read_text()
+
+
 CELLS = (8, 16, 32)
 YUNET = {f"{kind}_{cell}": n for kind, n in {"kps": 10, "bbox": 4, "cls": 1, "obj": 1}.items() for cell in CELLS}
 
@@ -145,8 +167,8 @@ def test_faces_are_told_by_the_outputs_of_their_models() -> None:
         for stride in CELLS
     }
     assert (steps["faces-from-grids"]["head"], steps["layout"]["channels"]) == ("yunet", "BGR")
-    fitted = [steps["letterbox"][key] for key in ("width", "height", "place", "fill")]
-    assert fitted == [640, 320, "top-left", [0, 0, 0]]
+    fitted = [steps["letterbox"][key] for key in ("width", "height", "place", "fill", "antialias")]
+    assert fitted == [640, 320, "top-left", [0, 0, 0], False]
     assert steps["normalise"].keys() == {"use", "in"}
 
 
@@ -171,7 +193,8 @@ def test_scrfd_is_told_by_the_columns_of_its_outputs(columns, strides, declares)
     ("detect", ["n", 3, 8, 8], ["n", 38, 10], NAMES | {"task": "segment"}),
     ("classify", ["n", 8], ["n", 3], {}), ("classify", ["n", 3, 8, 8], ["n", 3, 4], {}),
     ("classify", ["n", 3, 8, 8], ["n", 3], NAMES), ("detect", ["n", 3, 8, 8], ["n", 6, 10], {}),
-    ("detect", ["n", 3, 8, 8], ["n", 6, 6], NAMES),
+    ("detect", ["n", 3, 8, 8], ["n", 6, 6], NAMES), ("depth", ["n", 3, 8, 8], ["n", 2, 8, 8], {}),
+    ("segment", ["n", 3, 8, 8], ["n", 1, 8, 8], {}), ("segment", ["n", 3, 8, 8], ["n", 3, 8, 8], NAMES),
     ("detect", ["n", 3, 8, 8], ["n", 57, 10], NAMES | {"kpt_shape": "[17, 4]"}),
     ("detect", ["n", 3, 8, 8], ["n", 6, 10], NAMES | {"kpt_shape": "[17, 3]"}),
     ("detect", ["n", 3, 8, 8], ["n", 6, 10], {"names": "{0: open('x')}"}),
@@ -190,25 +213,38 @@ def write_ocr(count, metadata=None, height="h"):
     write_model(["n", 3, height, "w"], ["n", "t", count], metadata, path="rec.onnx")
 
 
-def written_ocr(first="det", second="rec", code=0):
-    assert run_command(["new", "ocr", "--model", f"{first}.onnx", "--model", f"{second}.onnx", "-o", "p.toml"]) == code
+def written_ocr(*names, code=0):
+    models = (word for name in names or ("det", "rec") for word in ("--model", f"{name}.onnx"))
+    assert run_command(["new", "ocr", *models, "-o", "p.toml"]) == code
     return None if code else [level["pipeline"][0] for level in tomllib.loads(Path("p.toml").read_text())["level"]]
 
 
 def test_models_of_texts_may_come_in_any_order_and_note_their_characters() -> None:
     write_ocr(5, {"character": "a\nb\n \n"})
     for order in (("det", "rec"), ("rec", "det")):
-        find, read = written_ocr(*order)
+        find, read, choose = written_ocr(*order)
         assert (find.get("model"), read["model"]) == (None, "rec.nnd")
         (ctc,) = read["post"][0]["steps"]
         assert (ctc["characters"], ctc["space"]) == (["a", "b", " "], True)
         assert read["loader"][0]["steps"][0]["height"] == 48
+        assert choose["post"][0]["steps"][0]["also"] == ["text", "quads"]
+
+
+def test_a_classifier_of_angles_turns_lines_before_they_are_read() -> None:
+    write_ocr(4, {"character": "a\nb\n"})
+    write_model([None, 3, None, None], ["n", 2], path="cls.onnx")
+    _, turn, read, _ = written_ocr("cls", "rec", "det")
+    assert (turn["model"], turn["each"]) == ("cls.nnd", "crops")
+    assert turn["loader"][0]["steps"][0]["width-at-most"] == turn["loader"][0]["steps"][2]["width"] == 192
+    (step,) = turn["post"][0]["steps"]
+    assert (step["use"], step["out"]) == ("turn", [read["each"]])
+    assert written_ocr("rec", "det")[1]["each"] == "crops"
 
 
 def test_characters_may_be_a_file_and_the_height_the_model_s() -> None:
     write_ocr(4, height=32)
     Path("dict.txt").write_text("a\nb\nc\n")
-    _, read = written_ocr()
+    _, read, _ = written_ocr()
     assert (read["post"][0]["steps"][0]["characters"], read["post"][0]["steps"][0]["space"]) == ("dict.txt", False)
     assert read["loader"][0]["steps"][0]["height"] == 32
 
@@ -219,7 +255,10 @@ def test_other_models_of_texts_are_refused(capsys) -> None:
     write_ocr(4)
     written_ocr(code=65)  # nothing says which
     written_ocr("det", "det", code=65)
-    assert len(capsys.readouterr().err.strip().splitlines()) == 3
+    write_ocr(4, {"character": "a\nb\nc"})
+    write_model([None, 3, None, None], ["n", 4], path="cls.onnx")
+    written_ocr("det", "rec", "cls", code=65)  # four angles
+    assert len(capsys.readouterr().err.strip().splitlines()) == 4
     assert run_command(["new", "ocr", "--model", "det.onnx", "-o", "p.toml"]) == 2
     assert not Path("p.toml").exists()
 
