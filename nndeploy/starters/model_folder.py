@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.errors import DataError, MissingInputError, UsageError
+from nndeploy.files.plain_yaml import section_of_yaml
 from nndeploy.files.whole_files import read_regular
 from nndeploy.frontend.model_overview import overview_of
 from nndeploy.values.types import TensorType
@@ -63,6 +64,22 @@ class ModelFolder:
         if not isinstance(data, dict):
             raise DataError("holds no JSON object", where=str(path))
         return data
+
+    def yaml(self, name: str, section: str) -> dict[str, Any]:
+        """Returns the table below a name of a file of YAML, {} where there is no such file or name.
+
+        Raises:
+            DataError: it holds something else.
+        """
+        path = self.found(name)
+        if path is None:
+            return {}
+        try:
+            data = section_of_yaml(read_regular(path, MAX_JSON), section)
+        except DataError as err:
+            err.within(str(path))
+            raise
+        return data if isinstance(data, dict) else {}
 
     def named(self, path: Path) -> str:
         """Returns the name of a file as the pipeline has it, in quotes: relative to the pipeline's own folder."""

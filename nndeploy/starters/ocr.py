@@ -7,7 +7,7 @@ Source: PaddleOCR, tools/infer and configs/det, configs/rec: how pixels are resi
 from nndeploy.errors import DataError
 from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.text_lines import TextLines
-from nndeploy.starters.images import image_input, label_list
+from nndeploy.starters.images import image_input, label_list, step
 from nndeploy.starters.model_folder import MAX_JSON, ModelFolder, quoted
 from nndeploy.values.types import TensorType
 
@@ -17,6 +17,10 @@ LEAST_WIDTH, MOST_WIDTH = 320, 3200
 """Pixels of a line as PaddleOCR hands it to a recogniser; a shorter one is filled up."""
 ANGLE_WIDTH, NUM_ANGLES = 192, 2
 """Pixels of a line and classes of PP-OCR's classifier of angles: 0 and 180 degrees."""
+CONFIG = "inference.yml"
+"""What PaddleOCR writes beside a model: characters and thresholds."""
+THRESHOLDS = {"thresh": "threshold", "box_thresh": "box-threshold", "unclip_ratio": "unclip"}
+"""What it calls parameters of `text-boxes`."""
 FILES = ("ppocr_keys_v1.txt", "dict.txt", "en_dict.txt", "keys.txt", "characters.txt")
 """What a file of a recogniser's characters is usually called."""
 
@@ -64,7 +68,7 @@ steps = [
 
 [[level.pipeline.post]]
 steps = [
-    {{ use = "text-boxes", in = ["likely"], out = ["quads", "quad-scores"] }},
+    {_text_boxes(find)},
     {{ use = "map-back", in = ["quads", "transform"], out = ["quads"] }},
     {{ use = "crop-quads" }},
 ]
@@ -105,6 +109,14 @@ steps = [{{ use = "above", threshold = 0.5, also = ["text", "quads"] }}]
 kind = "json-lines"
 fields = ["text", "score", "quads"]
 """
+
+
+def _text_boxes(files: ModelFolder) -> str:
+    """Returns the step that finds lines, with what its model's config says."""
+    said = files.yaml(CONFIG, "PostProcess")
+    numbers = ((ours, said.get(theirs)) for theirs, ours in THRESHOLDS.items())
+    given = [f"{name} = {number}" for name, number in numbers if type(number) in (int, float)]
+    return step("text-boxes", 'in = ["likely"]', 'out = ["quads", "quad-scores"]', *given)
 
 
 def _turn(files: ModelFolder) -> str:
@@ -165,8 +177,12 @@ def _ends(files: ModelFolder, rank: int, what: str) -> tuple[str, str]:
 def _characters(files: ModelFolder, output: TensorType) -> tuple[str, bool]:
     """Returns the characters as TOML, and whether a space is one more class of the model."""
     text, path = files.metadata.get("character"), files.found(*FILES)
+    said = files.yaml(CONFIG, "PostProcess").get("character_dict")
     if text is not None:
         texts = tuple(text.removesuffix("\n").split("\n"))
+        shown = label_list(list(texts))
+    elif isinstance(said, list) and said:
+        texts = tuple(map(str, said))
         shown = label_list(list(texts))
     elif path is not None:
         texts, shown = (
@@ -174,7 +190,7 @@ def _characters(files: ModelFolder, output: TensorType) -> tuple[str, bool]:
             files.named(path),
         )
     else:
-        hint = f"put them beside it, one a line, in {FILES[1]}"
+        hint = f"put them beside it, one a line, in {FILES[1]}, or PaddleOCR's {CONFIG}"
         raise DataError("nothing says which characters it knows", where=str(files.model), hint=hint)
     count = output.shape[-1] if output.shape else None
     if isinstance(count, int) and count not in (len(texts) + 1, len(texts) + 2):

@@ -249,6 +249,20 @@ def test_characters_may_be_a_file_and_the_height_the_model_s() -> None:
     assert read["loader"][0]["steps"][0]["height"] == 32
 
 
+def test_characters_and_thresholds_may_stand_in_what_paddleocr_writes() -> None:
+    write_ocr(5)
+    said = "  thresh: 0.2\n  unclip_ratio: 1.6\n  box_thresh: high\n  character_dict:\n  - '!'\n  - a\n  - '0'\n"
+    Path("inference.yml").write_text(f"PostProcess:\n{said}")
+    find, read, _ = written_ocr()
+    assert (read["post"][0]["steps"][0]["characters"], read["post"][0]["steps"][0]["space"]) == (["!", "a", "0"], True)
+    boxes = find["post"][0]["steps"][0]
+    assert (boxes["threshold"], boxes["unclip"], boxes.get("box-threshold")) == (0.2, 1.6, None)
+    Path("inference.yml").write_text("PostProcess: &a\n")
+    written_ocr(code=65)
+    Path("inference.yml").write_text("PostProcess:\n  a: &b 1\n")
+    written_ocr(code=65)
+
+
 def test_other_models_of_texts_are_refused(capsys) -> None:
     write_ocr(9, {"character": "a\nb"})
     written_ocr(code=65)  # 2 characters, 9 classes
