@@ -155,12 +155,12 @@ def _steps(shape: tuple[Dim, ...], num_names: int, says_chosen: bool, beside: _B
     rest = beside.columns
     if shape[2] == CHOSEN and not rest and (says_chosen or shape[1] == MOST_CHOSEN):
         return ['use = "boxes-from-detections", threshold = 0.25']
-    for extra, objectness in ((0, "false"), (1, "true")):
+    for extra, objectness, iou in ((0, "false", 0.7), (1, "true", 0.45)):  # as the packages of YOLOv8 and YOLOv5
         width = BOX + extra + num_names + rest
         for axis, order in ((1, "columns"), (2, "rows")):
             if shape[axis] == width and shape[3 - axis] != width:
                 boxes = f'use = "boxes-from-rows", order = "{order}", objectness = {objectness}, threshold = 0.25'
-                nms = 'use = "nms", iou = 0.45'
+                nms = f'use = "nms", iou = {iou}'
                 if not rest:
                     return [boxes, nms]
                 most = f", max = {MOST}" if beside.maps else ""

@@ -90,6 +90,7 @@ def test_a_detector_is_what_its_metadata_say(gives, order, objectness) -> None:
     _, steps = written("detect")
     assert [steps["letterbox"][key] for key in ("width", "height", "antialias")] == [640, 320, False]
     assert (steps["boxes-from-rows"]["order"], steps["boxes-from-rows"]["objectness"]) == (order, objectness)
+    assert steps["nms"]["iou"] == (0.45 if objectness else 0.7)
     assert steps["labels"]["labels"] == ["person", 'big "cat"']
     assert steps["normalise"]["divide-by"] == 255
 
