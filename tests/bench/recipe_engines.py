@@ -44,7 +44,9 @@ _RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType(
     {
         "vad": lambda outputs: np.round(outputs["segments"], 6).tolist(),
         "detect": _boxes,
+        "detect-as-nudenet": _boxes,
         "embed": lambda outputs: np.reshape(outputs["embedding"], -1).tolist(),
         "ocr": lambda outputs: list(outputs["text"]),
+        "file-type": lambda outputs: str(outputs["labels"][0]),
     }
 )

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pipelines of the packages that bring the models: each made inside a child that has the package.
 
-Files go in, results come out as lines of JSON, one a file or a line of a file, which `recipe_engines` gives too.
-Nothing of nndeploy is imported here.
+Files go in, results come out as lines of JSON, one a file, which `recipe_engines` gives too. Nothing of nndeploy is
+imported here.
 """
 
 import json
 import os
 import wave
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,20 @@ def lines_of(results: Sequence[Any]) -> list[Any]:
     return [np.array([json.dumps(one) for one in results])]
 
 
-def package(inputs: Inputs, name: str, files: list[str], cores: int) -> Ready:
-    """A pass of a package over all files, one after the other; the package is loaded once."""
+def package(inputs: Inputs, name: str, files: list[str], cores: int, model: str) -> Ready:
+    """A pass of a package over all files, one after the other; the package is loaded once.
+
+    `model` is for a package that comes without one.
+    """
     del inputs
     on_cores(cores)
     if name == "embed":
         return _sentence_transformers(files[0], cores)
-    one = {"vad": _silero_vad, "detect": _nudenet, "ocr": _rapidocr}[name](cores)
+    one = _PACKAGES[name](cores, model)
     return Ready(lambda: [one(path) for path in files], lines_of)
 
 
-def _silero_vad(cores: int) -> Callable[[str], Any]:
+def _silero_vad(cores: int, _: str) -> Callable[[str], Any]:
     import silero_vad
     import torch
 
@@ -52,7 +55,7 @@ def _silero_vad(cores: int) -> Callable[[str], Any]:
     return call
 
 
-def _nudenet(cores: int) -> Callable[[str], Any]:
+def _nudenet(cores: int, _: str) -> Callable[[str], Any]:
     import nudenet
 
     del cores  # ONNX Runtime takes those that the process has
@@ -66,12 +69,36 @@ def _nudenet(cores: int) -> Callable[[str], Any]:
     return call
 
 
-def _rapidocr(cores: int) -> Callable[[str], Any]:
+def _ultralytics(cores: int, model: str) -> Callable[[str], Any]:
+    os.environ.update(YOLO_OFFLINE="true", YOLO_AUTOINSTALL="false", YOLO_VERBOSE="false")
+    import ultralytics
+
+    del cores  # ONNX Runtime takes those that the process has
+    detector = ultralytics.YOLO(model, task="detect")
+
+    def call(path: str) -> Any:
+        # rect: of a model for any size it would make images that are smaller than the one it was exported for
+        (found,) = detector.predict(path, imgsz=320, rect=False, verbose=False)
+        numbers = zip(found.boxes.cls.tolist(), found.boxes.xyxy.tolist(), strict=True)
+        return [[found.names[int(number)], *box] for number, box in numbers]
+
+    return call
+
+
+def _magika(cores: int, _: str) -> Callable[[str], Any]:
+    import magika
+
+    del cores  # ONNX Runtime takes those that the process has
+    known = magika.Magika()
+    return lambda path: str(known.identify_path(path).dl.label)
+
+
+def _rapidocr(cores: int, _: str) -> Callable[[str], Any]:
     import rapidocr
 
     engine = rapidocr.RapidOCR(
         params={
-            "Global.use_cls": False, "Global.log_level": "critical", "Det.limit_type": "max", "Det.limit_side_len": 960,
+            "Global.log_level": "critical", "Det.limit_type": "max", "Det.limit_side_len": 960,
             "EngineConfig.onnxruntime.intra_op_num_threads": cores,
         }
     )  # fmt: skip
@@ -95,3 +122,12 @@ def _sentence_transformers(path: str, cores: int) -> Ready:
         return model.encode([line for line in lines if line], show_progress_bar=False)
 
     return Ready(call, lambda vectors: lines_of(vectors.tolist()))
+
+
+_PACKAGES: Mapping[str, Callable[[int, str], Callable[[str], Any]]] = {
+    "vad": _silero_vad,
+    "detect": _ultralytics,
+    "detect-as-nudenet": _nudenet,
+    "ocr": _rapidocr,
+    "file-type": _magika,
+}
