@@ -16,6 +16,8 @@ _KEY = re.compile(r"([A-Za-z_][\w.-]*):(?: (.*))?")
 _WHOLE = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
 _FLOAT = re.compile(r"[-+]?(\d{1,40}\.\d{0,40}|\.\d{1,40})([eE][-+]\d{1,3})?")
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)")
+_BREAK = re.compile("[\r\x85\u2028\u2029]")
+"""What else ends a line in YAML."""
 _WORDS = {"": None, "null": None, "~": None, "true": True, "false": False}
 _ESCAPED = {"0": "\0", "t": "\t", "n": "\n", "r": "\r", "e": "\x1b", "_": "\xa0", "N": "\x85", "L": "\u2028",
             "P": "\u2029", '"': '"', "\\": "\\", "/": "/", "a": "\a", "b": "\b", "v": "\v", "f": "\f", " ": " ",
@@ -48,6 +50,8 @@ def section_of_yaml(data: bytes, name: str) -> Any:
             continue
         if words == bare and not words.startswith("- "):
             break
+        if _BREAK.search(words):
+            raise _misfit(number, words)
         lines.append((number, len(bare) - len(words), words))
     return _value(lines[::-1], 0) if lines else None
 
@@ -95,7 +99,11 @@ def _table(left: list[Line], indent: int, depth: int) -> dict[str, Any]:
 
 def _check_end(left: list[Line], indent: int) -> None:
     if left and left[-1][1] > indent:
-        raise DataError(f"line {left[-1][0]}: is no such YAML as is read here: {left[-1][2]!r:.60}")
+        raise _misfit(left[-1][0], left[-1][2])
+
+
+def _misfit(number: int, text: str) -> DataError:
+    return DataError(f"line {number}: is no such YAML as is read here: {text!r:.60}")
 
 
 def _scalar(text: str, number: int) -> Any:
@@ -104,7 +112,7 @@ def _scalar(text: str, number: int) -> Any:
     if text[0] == '"' and len(text) > 1 and text[-1] == '"':
         return _ESCAPE.sub(lambda found: _unescaped(found[1], number), text[1:-1])
     if text[0] in "\"'&*!|>{[%@`":
-        raise DataError(f"line {number}: is no such YAML as is read here: {text!r:.60}")
+        raise _misfit(number, text)
     if text in _WORDS:
         return _WORDS[text]
     if _WHOLE.fullmatch(text):

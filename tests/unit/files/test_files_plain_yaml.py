@@ -65,7 +65,7 @@ def test_what_pyyaml_writes_is_read_or_refused_but_never_misread(value, unicode)
 
 @pytest.mark.parametrize("text", [
     "a: *b", "a: &b 1", "a: {b: 1}", "a: [1]", "a: |\n    b", "a: !!python/name:os.system", 'a: "\\q"', "a: 'b",
-    "a: 1\n   b: 2", "a:\n  - 1\n   - 2",
+    "a: 'b\u2028'", "a: 1\n   b: 2", "a:\n  - 1\n   - 2",
 ])  # fmt: skip
 def test_what_is_not_read_is_refused_with_its_line(text) -> None:
     with pytest.raises(DataError, match=r"line \d+: "):
