@@ -30,8 +30,11 @@ LEVELS_HERE = [
 ]
 """The levels that this machine runs."""
 
-AMX = "x86-64-v4 with a model of AMX"
-"""A level for tests, on machines that have x86-64-v4: C functions do what the instructions of AMX do."""
+AMX_MODEL = "x86-64-v4 with a model of AMX"
+"""A level for tests, on machines that have x86-64-v4: C functions do what the instructions of AMX do, and all products
+of bytes take tiles, however small they are."""
+AMX = "x86-64-v4 with AMX for all"
+"""The same with the instructions, on machines that have them."""
 _AMX_MODEL = Path(__file__).parent / "unit" / "kernels" / "amx_model.h"
 _OF_TILES = "kernels/int8_tile.c"
 
@@ -71,18 +74,23 @@ class RefusedError(Exception):
 @cache
 def library(level: str) -> ctypes.CDLL:
     """Returns the library of a level, built where it is not."""
-    return loaded(build_of_amx() if level == AMX else build(next(one for one in LEVELS if one.name == level)))
+    if level in (AMX, AMX_MODEL):
+        return loaded(_build_of_amx(is_model=level == AMX_MODEL))
+    return loaded(build(next(one for one in LEVELS if one.name == level)))
 
 
-def build_of_amx() -> Path:
-    """Returns the library of `AMX`: that of the level, with the tiles of bytes compiled for the model."""
+def _build_of_amx(*, is_model: bool) -> Path:
+    """Returns the library of a level with tiles for all: that of x86-64-v4, with the tiles of bytes compiled apart."""
     level = next(one for one in LEVELS if one.name == AMX.split()[0])
     digest = hashlib.sha256(_AMX_MODEL.read_bytes()).hexdigest()
     arguments, kept = level_arguments(level), LIBRARIES / "objects"
-    flags = (f"-DNND_AMX_MODEL={digest}", "-include", str(_AMX_MODEL))
+    flags = tuple(f"-DNND_AMX_LEAST_{what}=1" for what in ("ROWS", "K", "PRODUCTS"))
+    if is_model:
+        flags += (f"-DNND_AMX_MODEL={digest}", "-include", str(_AMX_MODEL))
+    folder = kept / ("amx-model" if is_model else "amx-for-all")
     objects = compiled([one for one in units() if one[0] != _OF_TILES], arguments, kept / level.name)
-    objects += compiled([(_OF_TILES, flags)], arguments, kept / "amx-model")
-    path = kept / "amx-model" / "library.so"
+    objects += compiled([(_OF_TILES, flags)], arguments, folder)
+    path = folder / "library.so"
     staged = path.with_name(f".{os.getpid()}.so")
     zig("cc", ["-target", level.zig_target, "-shared", "-pthread", *map(str, objects), "-o", str(staged)])
     return staged.replace(path)

@@ -7,6 +7,7 @@ rounds of the ratio within a round. Ours is one `nnd_run` through ctypes. Output
 timed: 1e-5 of the largest value, 5e-2 where ONNX Runtime makes bytes of its activations. GB/s counts the weights alone.
 
     connected, matmul         constant floats with a bias; two values
+    bytes                     constant int8 by uint8, sums in int32 (MatMulInteger)
     float16                   constant halves, which ONNX Runtime is given as float32
     bits4, bits8              MatMulNBits in blocks of 32 with zero points, computed in float32
     bits4-int8, bits8-int8    the same with accuracy_level 4: activations may become bytes
@@ -41,6 +42,7 @@ from engines import ort_session
 from figures import ROOT
 from fusion_pairs import race_networks, race_pairs
 from interleaved import Array
+from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.matmul import BitWeights, OfBlocks, Product
 from nndeploy_native.steps.movement import JoinPlain, View
 from nndeploy_native.steps.step import NativeStep
@@ -96,6 +98,8 @@ class Case:
     weight_bytes: int
     given: tuple[Array, ...] = ()
     tolerance: float = TOLERANCE
+    elements: tuple[str, str] = ("float32", "float32")
+    """Of x and of the output."""
 
 
 def _products(report: Report, lib: ctypes.CDLL, options: argparse.Namespace) -> None:
@@ -103,13 +107,14 @@ def _products(report: Report, lib: ctypes.CDLL, options: argparse.Namespace) -> 
     random, ratios = np.random.default_rng(0), list[float]()
     for kind in options.kind:
         is_narrow = kind.startswith(("bits", "float16"))
-        make = _half_case if kind == "float16" else _bits_case if is_narrow else _case
+        make = {"float16": _half_case, "bytes": _bytes_case}.get(kind, _bits_case if is_narrow else _case)
         for k, n in NARROW_SIZES if is_narrow else SIZES:
             if options.only not in f"{k}x{n}":
                 continue
             case = make(kind, k, n, random)
             for m in options.rows or (NARROW_ROWS if is_narrow else ROWS):
-                x = aligned(random.standard_normal((m, k), dtype=np.float32))
+                x = random.standard_normal((m, k), dtype=np.float32)
+                x = aligned(random.integers(0, 256, (m, k), np.uint8) if kind == "bytes" else x)
                 (ours, theirs), ratio = raced(_calls(case, x, lib), options.seconds, options.rounds)
                 ratios.append(ratio)
                 rates = (f"{2 * m * n * k / ours / 1e9:.0f}", f"{case.weight_bytes / ours / 1e9:.1f}")
@@ -138,6 +143,15 @@ def _half_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
     return Case(kind, k, n, model, lambda y, views: Product(y, views[0], weights), halves.nbytes)
 
 
+def _bytes_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
+    weights = random.integers(-128, 128, (k, n), np.int8)
+    model = _parsed(f"uint8[M,{k}] x", n, "y = MatMulInteger(x, w)", "int32", w=weights)
+    return Case(
+        kind, k, n, model, lambda y, views: IntegerProduct(y, views[0].base, weights), weights.nbytes,
+        tolerance=0.0, elements=("uint8", "int32"),
+    )  # fmt: skip
+
+
 def _bits_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
     bits, is_of_bytes, blocks = int(kind[4]), kind.endswith("int8"), k // BLOCK
     q = random.integers(0, 256, (n, blocks, BLOCK * bits // 8)).astype(np.uint8)
@@ -156,9 +170,9 @@ def _bits_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
     )  # fmt: skip
 
 
-def _parsed(inputs: str, n: int, body: str, **constants: Array) -> onnx.ModelProto:
+def _parsed(inputs: str, n: int, body: str, made: str = "float", **constants: Array) -> onnx.ModelProto:
     opsets = '"": 17, "com.microsoft": 1'
-    text = f"<ir_version: 8, opset_import: [{opsets}]> g ({inputs}) => (float[M,{n}] y) {{ {body} }}"
+    text = f"<ir_version: 8, opset_import: [{opsets}]> g ({inputs}) => ({made}[M,{n}] y) {{ {body} }}"
     model = onnx.parser.parse_model(text)
     model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in constants.items())
     return model
@@ -166,14 +180,16 @@ def _parsed(inputs: str, n: int, body: str, **constants: Array) -> onnx.ModelPro
 
 def _calls(case: Case, x: Array, lib: ctypes.CDLL) -> list[Call]:
     """Returns our call and ONNX Runtime's, whose outputs agree."""
-    ours, theirs = (aligned(np.zeros((len(x), case.n), np.float32)) for _ in range(2))
+    given, made = case.elements
+    ours, theirs = (aligned(np.zeros((len(x), case.n), made)) for _ in range(2))
     fed = dict(zip("xw", (x, *case.given), strict=False))
-    tensors, y = [Tensor(name, one.shape) for name, one in fed.items()], Tensor("y", ours.shape)
+    tensors = [Tensor(name, one.shape, element=given) for name, one in fed.items()]
+    y = Tensor("y", ours.shape, element=made)
     session = ort_session(case.model.SerializeToString(), 1)
     binding = session.io_binding()
     for name, value in fed.items():
         binding.bind_cpu_input(name, value)
-    binding.bind_output("y", "cpu", 0, np.float32, theirs.shape, theirs.ctypes.data)
+    binding.bind_output("y", "cpu", 0, np.dtype(made), theirs.shape, theirs.ctypes.data)
     step = case.step_of(y, [View.of(one) for one in tensors])
     kept = (binding, fed, theirs)  # the binding holds addresses alone
     calls = [plan_call(lib, [step], tensors, y, list(fed.values()), ours), lambda: session.run_with_iobinding(kept[0])]

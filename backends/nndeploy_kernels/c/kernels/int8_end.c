@@ -5,7 +5,7 @@
 #include "kernels/int8_bytes.h"
 #include "kernels/masked.h"
 
-#define NND_MOST_ENDED (NND_INT8_ROWS * NND_PANEL)
+#define NND_MOST_ENDED (NND_INT8_MOST_ROWS * NND_PANEL)
 
 typedef int8_t nnd_int8_lanes __attribute__((vector_size(NND_LANES)));
 

@@ -28,7 +28,7 @@ struct nnd_int8_end {
 struct nnd_int8_ended {
   const int32_t *sums;
   nnd_size sums_row;                     /* from row to row */
-  nnd_size rows, columns;                /* at most those of a tile */
+  nnd_size rows, columns;                /* at most those of a tile, or of a strip */
   const int32_t *row_sums, *zeros;       /* null: none */
   const float *factors, *bias, *numbers; /* null: ones, zeros, zeros */
   const float *residual;                 /* null: zeros; lies as the output does */

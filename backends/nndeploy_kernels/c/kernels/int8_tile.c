@@ -33,14 +33,14 @@ static const struct nnd_int8_kernels *nnd_int8_best;
 static int nnd_int8_has_four;
 
 /* Whether the user does not do without them. */
-NND_INLINE int nnd_int8_is_wanted(const struct nnd_int8_kernels *kernels) {
+NND_INLINE int nnd_int8_is_wanted(const char *name) {
   const char *without = getenv("NNDEPLOY_KERNELS_WITHOUT");
-  return !without || !strstr(without, kernels->name);
+  return !without || !strstr(without, name);
 }
 
 /* Takes kernels that the processor has. */
 NND_INLINE void nnd_int8_offer(int has, const struct nnd_int8_kernels *kernels) {
-  if (!has || !nnd_int8_is_wanted(kernels)) return;
+  if (!has || !nnd_int8_is_wanted(kernels->name)) return;
   nnd_int8_best = kernels;
   if (kernels->depth == NND_INT8_DEPTH) nnd_int8_has_four = 1;
 }
@@ -145,7 +145,7 @@ __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
   const int is_fast = is_told && (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
   nnd_int8_offer(is_fast, &nnd_int8_kernels_vnni);
 #if NND_LANES == 16
-  nnd_int8_wants_amx = nnd_int8_best && nnd_int8_is_wanted(&nnd_int8_kernels_amx) && nnd_amx_is_there();
+  nnd_int8_wants_amx = nnd_int8_best && nnd_int8_is_wanted("amx") && nnd_amx_is_there();
 #endif
 }
 #endif
@@ -260,20 +260,41 @@ __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
 
 int nnd_int8_is_quick(int plain) { return nnd_int8_has_four && !plain; }
 
-#if NND_LANES == 16
-double nnd_int8_multiply_tiles(nnd_size times) {
-  if (nnd_int8_kernels_here(0) != &nnd_int8_kernels_amx) return 0.0;
-  if (times) nnd_amx_multiply(times);
-  return 4 * 2 * 16.0 * 16.0 * NND_AMX_BLOCK;
-}
-#endif
-
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
-#if NND_LANES == 16
-  if (nnd_int8_wants_amx && !plain && nnd_amx_is_permitted()) return &nnd_int8_kernels_amx;
-#endif
   return nnd_int8_best && !plain ? nnd_int8_best : &NND_INT8_LEAST;
 }
+
+#if NND_LANES == 16
+nnd_int8_multiplier nnd_int8_multiplier_here(int plain, nnd_size rows, nnd_size k, nnd_size columns) {
+  if (plain || rows < NND_AMX_LEAST_ROWS || k < NND_AMX_LEAST_K || rows * columns < NND_AMX_LEAST_PRODUCTS / k)
+    return NULL;
+  return nnd_int8_wants_amx && nnd_amx_is_permitted() ? nnd_int8_amx : NULL;
+}
+
+double nnd_int8_multiply_tiles(nnd_size times) {
+  if (!nnd_int8_multiplier_here(0, NND_INT8_STRIP, NND_INT8_BLOCK, NND_AMX_LEAST_PRODUCTS)) return 0.0;
+  if (times) nnd_amx_multiply(times);
+  return 4 * 2.0 * NND_INT8_STRIP * NND_LANES * NND_INT8_BLOCK;
+}
+
+void nnd_int8_pack_strip(const void *const *rows, nnd_size tap_rows, nnd_size taps, nnd_size k, nnd_size count,
+                         char *to) {
+  typedef char bytes __attribute__((vector_size(NND_INT8_BLOCK)));
+  const nnd_size each = nnd_int8_groups(k) * NND_INT8_DEPTH;
+  for (nnd_size tap = 0; tap < taps; tap++, rows += tap_rows)
+    for (nnd_size at = 0, some; at < k; at += some) {
+      const nnd_size place = tap * each + at, within = place % NND_INT8_BLOCK;
+      some = nnd_min(NND_INT8_BLOCK - within, k - at);
+      /* Up to the end of the block, with zeros behind what was read, which the next ones write over. */
+      const uint64_t read = ~(uint64_t)0 >> (NND_INT8_BLOCK - some), written = ~(uint64_t)0 >> within;
+      char *line = to + (place - within) * NND_INT8_STRIP + within;
+      for (nnd_size r = 0; r < count; r++, line += NND_INT8_BLOCK)
+        __builtin_ia32_storedquqi512_mask(
+            (bytes *)line,
+            __builtin_ia32_loaddquqi512_mask((const bytes *)((const char *)rows[r] + at), (bytes){0}, read), written);
+    }
+}
+#endif
 
 /* Packs the groups that are whole of bytes that lie side by side; returns how many bytes of a column these are. */
 static nnd_size nnd_int8_pack_words(const uint8_t *from, uint8_t flip, nnd_size k, nnd_size columns,

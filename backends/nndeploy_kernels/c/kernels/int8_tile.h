@@ -21,7 +21,9 @@
 #include "base/vector.h"
 
 #define NND_INT8_COLUMNS (NND_PANEL * NND_LANES)
-#define NND_INT8_DEPTH 4 /* k that lie side by side */
+#define NND_INT8_DEPTH 4  /* k that lie side by side */
+#define NND_INT8_STRIP 16 /* rows of a tile of the processor, and k of its blocks */
+#define NND_INT8_BLOCK 64
 #if NND_LANES == 16
 #define NND_INT8_BEHIND (15 * NND_INT8_COLUMNS * NND_INT8_DEPTH) /* bytes behind all weights that kernels may read */
 #else
@@ -35,6 +37,12 @@
 #define NND_INT8_ROWS 4
 #else
 #define NND_INT8_ROWS 6
+#endif
+
+#if NND_LANES == 16
+#define NND_INT8_MOST_ROWS NND_INT8_STRIP /* of a tile or a strip */
+#else
+#define NND_INT8_MOST_ROWS NND_INT8_ROWS
 #endif
 
 #if defined(__aarch64__)
@@ -81,18 +89,71 @@ int nnd_int8_is_quick(int plain);
 /* The kernels of this machine; with `plain`, those that use nothing but what the level has. */
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain);
 
+/* Sums of a strip of rows, or of two, whose k are whole blocks of `size`, by a panel of the weights:
+ *
+ *   sums[strip][r][c] = first[c] + sum over taps, blocks and k of bytes * weights[tap][block][k][c]
+ *
+ * where bytes of row r lie at rows[strip] + offsets[tap] + block * `block` + r * step. They are read where they lie, in
+ * the blocks of nnd_int8_block_of(); or packed, by nnd_int8_pack_strip(), in blocks of NND_INT8_BLOCK, with zeros behind
+ * their k, by which weights behind the panel's last are multiplied. */
+struct nnd_int8_blocks {
+  const char *rows[2];
+  const nnd_size *offsets;
+  nnd_size taps, count, size, step, block; /* blocks of a tap */
+  int strips, height, vectors, is_signed; /* 0 strips: there are only those that end; rows of a strip; vectors of all */
+  const int8_t *weights;
+  const int32_t *first; /* of whole vectors; null: zeros */
+  int32_t *sums[2];     /* whole vectors */
+  nnd_size sums_row;    /* int32 from row to row */
+  /* Sums that were made before, of as many strips by a panel of as many vectors, which become bytes meanwhile by a quick
+   * end. */
+  int num_ended;
+  const struct nnd_int8_end *end;
+  const struct nnd_int8_ended *ended;
+};
+typedef void (*nnd_int8_multiplier)(const struct nnd_int8_blocks *blocks);
+
+#if NND_LANES == 16
+/* What multiplies blocks on this machine; null: nothing does, or products of `rows` x `k` x `columns` are quicker by rows.
+ */
+nnd_int8_multiplier nnd_int8_multiplier_here(int plain, nnd_size rows, nnd_size k, nnd_size columns);
+
+/* Packs a strip of `count` rows, [block][NND_INT8_STRIP][NND_INT8_BLOCK], zeros behind their k. Rows are as those of
+ * struct nnd_int8_job; those behind `count` are left as they are. */
+void nnd_int8_pack_strip(const void *const *rows, nnd_size tap_rows, nnd_size taps, nnd_size k, nnd_size count,
+                         char *to);
+
 /* Gives this thread's registers of tiles back to the system, where a kernel took them; and multiplies tiles, as many
  * times as is said, and returns the operations of each time, 0 where this machine has none. */
-#if NND_LANES == 16
 void nnd_int8_let_go(void);
 double nnd_int8_multiply_tiles(nnd_size times);
 #else
+NND_INLINE nnd_int8_multiplier nnd_int8_multiplier_here(int plain, nnd_size rows, nnd_size k, nnd_size columns) {
+  (void)plain, (void)rows, (void)k, (void)columns;
+  return NULL;
+}
+NND_INLINE void nnd_int8_pack_strip(const void *const *rows, nnd_size tap_rows, nnd_size taps, nnd_size k,
+                                    nnd_size count, char *to) {
+  (void)rows, (void)tap_rows, (void)taps, (void)k, (void)count, (void)to;
+}
 NND_INLINE void nnd_int8_let_go(void) {}
 NND_INLINE double nnd_int8_multiply_tiles(nnd_size times) { return 0.0 * (double)times; }
 #endif
 
-/* Groups of k, and the vectors of the panel that begins at `column`. */
+/* The most k, whole groups and NND_INT8_BLOCK at most, of which `k` is a multiple, where that takes hardly more blocks
+ * than there would be of NND_INT8_BLOCK; else 0. */
+NND_INLINE nnd_size nnd_int8_block_of(nnd_size k) {
+  const nnd_size least = nnd_ceil_div(k, NND_INT8_BLOCK);
+  for (nnd_size count = least; count <= least + 1 + least / 8; count++)
+    if (k % (NND_INT8_DEPTH * count) == 0) return k / count;
+  return 0;
+}
+
+/* Groups of k, bytes of a strip that is packed, and the vectors of the panel that begins at `column`. */
 NND_INLINE nnd_size nnd_int8_groups(nnd_size k) { return nnd_ceil_div(k, NND_INT8_DEPTH); }
+NND_INLINE nnd_size nnd_int8_strip_bytes(nnd_size taps, nnd_size k) {
+  return nnd_ceil_div(taps * nnd_int8_groups(k) * NND_INT8_DEPTH, NND_INT8_BLOCK) * NND_INT8_STRIP * NND_INT8_BLOCK;
+}
 NND_INLINE int nnd_int8_vectors(nnd_size columns, nnd_size column) {
   return (int)nnd_min(NND_PANEL, nnd_blocks(columns - column));
 }

@@ -45,12 +45,18 @@ void nnd_out_of_range(const struct nnd_part *part, nnd_size at, int64_t index, n
   atomic_flag_clear_explicit(&faults->is_held, memory_order_release);
 }
 
+/* A thread that sleeps holds no tiles: a core whose registers of tiles are in use does not sleep as deeply. */
+static void nnd_pass(struct nnd_pace_item *pace, int worker, nnd_size point, int done, int each) {
+  nnd_int8_let_go();
+  pace->pass(pace, worker, point, done, each);
+}
+
 static void nnd_chunk(const void *context, struct nnd_part part) {
   const struct nnd_under_way *step = context;
   part.faults = step->faults, part.step = step->point;
   step->instance->run(step->instance->fields, step->at, part);
   const int done = part.number % step->each + 1; /* of the chunks that one worker has to begin with */
-  if (step->pace && done < step->each) step->pace->pass(step->pace, step->worker, step->point, done, step->each);
+  if (step->pace && done < step->each) nnd_pass(step->pace, step->worker, step->point, done, step->each);
 }
 
 /* In how many chunks a worker does its share of a step. */
@@ -107,7 +113,7 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
     else
       for (int i = 0; i < step.each; i++)
         nnd_chunk(&step, (struct nnd_part){.number = i, .count = step.each, .scratch = scratch, .held = &held});
-    if (pace) pace->pass(pace, worker, number, 1, 1);
+    if (pace) nnd_pass(pace, worker, number, 1, 1);
     if (times) nnd_add_time(&times[number], &since, !pool);
   }
   nnd_int8_let_go();

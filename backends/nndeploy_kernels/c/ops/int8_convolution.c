@@ -70,7 +70,8 @@ static int nnd_open_int8_convolution(struct nnd_opener *o) {
 }
 
 /* Tiles share the pixels evenly, batches the tiles. Scratch: a pixel outside of the image, rows that are copied, sums
- * of rows, and pointers, [tile][tap][row] of a batch. */
+ * of rows, and pointers, [tile][tap][row] of a batch. Where the machine multiplies blocks, strips are the tiles: rows
+ * are copied and pointed at for one strip at a time, and what is packed of them is kept for the batch. */
 struct nnd_int8_conv_fields {
   const struct nnd_int8_conv_own *own;
   const struct nnd_int8_kernels *kernels;
@@ -79,9 +80,15 @@ struct nnd_int8_conv_fields {
   nnd_size batches, panels, columns; /* panels and columns of a group */
   nnd_size first_inside, end_inside; /* columns whose windows do not hang over an edge of their rows */
   nnd_size k;                        /* bytes of a row that the kernels read of each tap */
-  nnd_size outside_bytes, row_bytes, sums_at, rows_at, pointers_at;
+  nnd_size outside_bytes, row_bytes, sums_at, rows_at, pointers_at, packed_at;
   int is_signed, factor_step;
+  nnd_int8_multiplier multiply; /* null: rows are multiplied in tiles */
+  struct nnd_int8_strips strips;
 };
+
+static nnd_size nnd_conv_row(const struct nnd_int8_conv_fields *t, nnd_size tile) {
+  return t->multiply ? nnd_int8_strip_row(t->strips, tile) : nnd_int8_tile_row(t->tiles, tile);
+}
 
 /* An output pixel, and where its window begins. */
 struct nnd_int8_corner {
@@ -152,7 +159,7 @@ static void nnd_point_at_runs(const struct nnd_int8_conv_fields *t, const struct
                               nnd_size count, const uint8_t *outside, const void **to) {
   const struct nnd_axis y = t->image.y, x = t->image.x;
   const nnd_size channels = t->image.channels;
-  for (nnd_size ky = 0; ky < y.kernel; ky++, to += NND_INT8_ROWS) {
+  for (nnd_size ky = 0; ky < y.kernel; ky++, to += NND_INT8_MOST_ROWS) {
     const nnd_size row = corner->y + ky * y.dilation;
     if (row < 0 || row >= y.size)
       nnd_point_evenly(to, outside, count, 0);
@@ -170,7 +177,7 @@ static uint8_t *nnd_copy_runs(const struct nnd_int8_conv_fields *t, const struct
   const nnd_size begin = nnd_min(x.size, nnd_max(0, corner->x)), last = nnd_min(x.size, corner->x + x.kernel);
   const nnd_size before = nnd_min(x.kernel, nnd_max(0, begin - corner->x)) * channels;
   const nnd_size count = nnd_max(0, last - begin) * channels;
-  for (nnd_size ky = 0; ky < y.kernel; ky++, to += NND_INT8_ROWS) {
+  for (nnd_size ky = 0; ky < y.kernel; ky++, to += NND_INT8_MOST_ROWS) {
     const nnd_size row = corner->y + ky * y.dilation;
     *to = outside;
     if (row < 0 || row >= y.size) continue;
@@ -190,7 +197,7 @@ static void nnd_point_at_taps(const struct nnd_int8_conv_fields *t, const struct
   for (nnd_size ky = 0; ky < y.kernel; ky++) {
     const nnd_size row = corner->y + ky * y.dilation;
     const uint8_t *from = corner->image + row * x.size * channels + channel;
-    for (nnd_size kx = 0; kx < x.kernel; kx++, to += NND_INT8_ROWS) {
+    for (nnd_size kx = 0; kx < x.kernel; kx++, to += NND_INT8_MOST_ROWS) {
       const nnd_size at = corner->x + kx * x.dilation; /* of the first pixel */
       nnd_size begin = at < 0 ? nnd_min(count, nnd_ceil_div(-at, x.stride)) : 0;
       nnd_size end = at + reach < x.size ? count : at < x.size ? (x.size - 1 - at) / x.stride + 1 : 0;
@@ -215,9 +222,10 @@ static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct
   const uint8_t *outside = (uint8_t *)scratch;
   uint8_t *row = (uint8_t *)scratch + t->rows_at;
   int32_t *sums = (int32_t *)(scratch + t->sums_at);
-  struct nnd_int8_corner corner = nnd_int8_corner_of(&t->image, d->a, nnd_int8_tile_row(t->tiles, begin));
-  for (nnd_size tile = begin; tile < last; tile++, pointers += taps * NND_INT8_ROWS) {
-    const nnd_size count = nnd_int8_tile_row(t->tiles, tile + 1) - nnd_int8_tile_row(t->tiles, tile);
+  struct nnd_int8_corner corner = nnd_int8_corner_of(&t->image, d->a, nnd_conv_row(t, begin));
+  char *packed = scratch + t->packed_at;
+  for (nnd_size tile = begin; tile < last; tile++) {
+    const nnd_size count = nnd_conv_row(t, tile + 1) - nnd_conv_row(t, tile);
     for (nnd_size r = 0, pixels; r < count; r += pixels, nnd_int8_next_corner(&t->image, pixels, &corner)) {
       pixels = 1;
       if (own->is_of_runs) {
@@ -238,10 +246,44 @@ static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct
     for (nnd_size r = 0; own->record.zeros && r < count; r++) {
       uint32_t sum = 0;
       for (nnd_size tap = 0; tap < taps; tap++)
-        sum += (uint32_t)nnd_int8_row_sum(pointers[tap * NND_INT8_ROWS + r], own->k, t->is_signed);
+        sum += (uint32_t)nnd_int8_row_sum(pointers[tap * NND_INT8_MOST_ROWS + r], own->k, t->is_signed);
       *sums++ = (int32_t)sum;
     }
+    if (t->multiply) {
+      nnd_int8_pack_strip(pointers, NND_INT8_MOST_ROWS, taps, own->k, count, packed);
+      packed += nnd_int8_strip_bytes(taps, own->k), row = (uint8_t *)scratch + t->rows_at;
+    } else {
+      pointers += taps * NND_INT8_MOST_ROWS;
+    }
   }
+}
+
+/* A batch of strips by the panels [panel, end) of a group. */
+static void nnd_run_conv_strips(const struct nnd_int8_conv_fields *t, const struct nnd_int8_data *d, nnd_size batch,
+                                nnd_size group, nnd_size panel, nnd_size end, const char *scratch) {
+  const struct nnd_int8_conv_own *own = t->own;
+  const struct nnd_int8_strip_job job = {
+      .multiply = t->multiply,
+      .record = &own->record,
+      .data = d,
+      .strips = t->strips,
+      .begin = nnd_even(t->tiles.count, t->batches, batch),
+      .last = nnd_even(t->tiles.count, t->batches, batch + 1),
+      .column = group * t->columns,
+      .columns = t->columns,
+      .panel = panel,
+      .end = end,
+      .column_sums = own->column_sums,
+      .row_sums = own->record.zeros ? (const int32_t *)(scratch + t->sums_at) : NULL,
+      .weights = own->packed + group * nnd_int8_conv_bytes(own->taps, own->k, t->columns),
+      .from = scratch + t->packed_at,
+      .k = own->k,
+      .taps = own->taps,
+      .zero = nnd_int8_zero(d, t->is_signed),
+      .is_packed = 1,
+      .is_signed = t->is_signed,
+      .factor_step = t->factor_step};
+  nnd_run_int8_strips(&job);
 }
 
 /* A batch of tiles by one panel of a group. */
@@ -251,7 +293,7 @@ static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struc
   const struct nnd_int8_record *r = &own->record;
   const nnd_size begin = nnd_even(t->tiles.count, t->batches, batch);
   const nnd_size last = nnd_even(t->tiles.count, t->batches, batch + 1);
-  const nnd_size top = nnd_int8_tile_row(t->tiles, begin), of_group = panel * NND_INT8_COLUMNS;
+  const nnd_size top = nnd_conv_row(t, begin), of_group = panel * NND_INT8_COLUMNS;
   const nnd_size column = group * t->columns + of_group, columns = nnd_min(NND_INT8_COLUMNS, t->columns - of_group);
   const int32_t *column_sums = own->column_sums + column;
   int32_t first[NND_INT8_COLUMNS], sums[NND_INT8_ROWS * NND_INT8_COLUMNS];
@@ -259,7 +301,7 @@ static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struc
   nnd_begin_int8(r, d, column, columns, own->column_sums, nnd_int8_zero(d, t->is_signed), t->factor_step, first,
                  factors);
   const int8_t *weights = own->packed + group * nnd_int8_conv_bytes(own->taps, own->k, t->columns);
-  struct nnd_int8_job job = {.tap_rows = NND_INT8_ROWS,
+  struct nnd_int8_job job = {.tap_rows = NND_INT8_MOST_ROWS,
                              .taps = own->taps,
                              .k = t->k,
                              .is_signed = t->is_signed,
@@ -280,16 +322,16 @@ static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struc
   const nnd_int8_kernel *kernels = t->kernels->of[nnd_int8_vectors(t->columns, of_group)];
   const void *const *pointers = (const void *const *)(scratch + t->pointers_at);
   for (nnd_size tile = begin; tile < last; tile++) {
-    const nnd_size row = nnd_int8_tile_row(t->tiles, tile);
-    ended.rows = nnd_int8_tile_row(t->tiles, tile + 1) - row;
-    job.rows = pointers + (tile - begin) * own->taps * NND_INT8_ROWS;
+    const nnd_size row = nnd_conv_row(t, tile);
+    ended.rows = nnd_conv_row(t, tile + 1) - row;
+    job.rows = pointers + (tile - begin) * own->taps * NND_INT8_MOST_ROWS;
     ended.row_sums = (const int32_t *)(scratch + t->sums_at) + row - top;
     ended.out = d->out + (row * r->columns + column) * nnd_element_bytes[r->end.element];
     ended.residual = d->residual ? d->residual + row * r->columns + column : NULL;
     kernels[ended.rows](&job);
     if (!job.end) nnd_int8_finish(&r->end, &ended);
   }
-  const nnd_size rows = nnd_int8_tile_row(t->tiles, last) - top;
+  const nnd_size rows = nnd_conv_row(t, last) - top;
   nnd_int8_look_up_rows(&r->end, d->out + top * r->columns + column, rows, columns, r->columns);
 }
 
@@ -300,10 +342,13 @@ static void nnd_run_int8_convolution(const void *fields, void *const *at, struct
   memset(part.scratch, d.zero ? *d.zero : 0, (size_t)t->outside_bytes);
   nnd_size first, last;
   nnd_share(t->batches * of_batch, part, &first, &last);
-  for (nnd_size unit = first; unit < last; unit++) {
+  for (nnd_size unit = first, panels; unit < last; unit += panels) {
     const nnd_size batch = unit / of_batch, group = unit % of_batch / t->panels, panel = unit % t->panels;
-    if (panel == 0 || unit == first) nnd_prepare_batch(t, &d, batch, group, part.scratch);
-    nnd_run_conv_panel(t, &d, batch, group, panel, part.scratch);
+    panels = nnd_min(t->panels - panel, last - unit);
+    nnd_prepare_batch(t, &d, batch, group, part.scratch);
+    if (t->multiply) nnd_run_conv_strips(t, &d, batch, group, panel, panel + panels, part.scratch);
+    for (nnd_size i = 0; !t->multiply && i < panels; i++)
+      nnd_run_conv_panel(t, &d, batch, group, panel + i, part.scratch);
   }
 }
 
@@ -331,44 +376,56 @@ static int nnd_make_int8_convolution(struct nnd_maker *m) {
   struct nnd_int8_image image;
   if (!nnd_make_int8_window(m, &own->window, r, &image)) return 0;
   if (own->deep) return nnd_make_int8_deep(m, own->deep, r, &image);
-  const struct nnd_int8_kernels *kernels = nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0);
-  if (nnd_int8_is_padded(own, &image, kernels)) return nnd_make_int8_padded(m, own, &image, kernels);
+  const int plain = m->table->model->options.plain_bytes != 0;
+  const struct nnd_int8_kernels *kernels = nnd_int8_kernels_here(plain);
+  const nnd_int8_multiplier multiply =
+      nnd_int8_multiplier_here(plain, image.pixels, own->taps * own->k, r->columns / own->window.groups);
+  if (nnd_int8_is_padded(own, &image, kernels, multiply))
+    return nnd_make_int8_padded(m, own, &image, kernels, multiply);
   struct nnd_int8_conv_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size columns = r->columns / own->window.groups;
   *t = (struct nnd_int8_conv_fields){.own = own,
                                      .kernels = kernels,
+                                     .multiply = multiply,
+                                     .strips = nnd_int8_strips_of(image.pixels),
                                      .image = image,
                                      .tiles = nnd_int8_tiles_of(image.pixels),
                                      .panels = nnd_ceil_div(columns, NND_INT8_COLUMNS),
                                      .columns = columns,
                                      .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
                                      .factor_step = r->factor >= 0 && nnd_shape_of(m, r->factor)->count != 1};
+  if (multiply) t->tiles.count = t->strips.count;
+  const nnd_size tile_rows = multiply ? t->strips.each : NND_INT8_ROWS;
+  const nnd_size strip_bytes = multiply ? nnd_int8_strip_bytes(own->taps, own->k) : 0;
   nnd_find_inside(t);
   const int is_padded = own->copies || own->is_of_runs; /* kernels read whole groups of k */
   t->k = is_padded ? nnd_int8_groups(own->k) * NND_INT8_DEPTH : own->k;
   if (is_padded) t->row_bytes = nnd_in_lines(t->k + NND_INT8_DEPTH);
   t->outside_bytes = nnd_max(image.channels, t->k);
   const nnd_size pointer_bytes = own->taps * (nnd_size)sizeof(void *);
-  const nnd_size of_pixel = nnd_min(image.x.stride * image.y.stride, own->record.inner) * image.channels +
-                            pointer_bytes + (own->copies ? t->row_bytes : 0) +
-                            r->columns * nnd_element_bytes[r->end.element];
+  const nnd_size of_window = nnd_min(image.x.stride * image.y.stride, own->record.inner) * image.channels +
+                             pointer_bytes + (own->copies ? t->row_bytes : 0) +
+                             r->columns * nnd_element_bytes[r->end.element];
+  const nnd_size of_pixel = multiply ? strip_bytes / NND_INT8_STRIP : of_window;
   const nnd_size held_bytes = nnd_int8_held_bytes(m, r->inner * r->columns);
-  const nnd_size most = nnd_max(1, held_bytes / NND_INT8_ROWS / of_pixel); /* tiles of a batch */
+  const nnd_size most = nnd_max(1, held_bytes / tile_rows / of_pixel); /* tiles of a batch */
   const nnd_size units = t->panels * own->window.groups;
   const int threads = nnd_threads(m);
-  t->batches = nnd_ceil_div(t->tiles.count, most);
+  t->batches = nnd_ceil_div(t->tiles.count, multiply ? nnd_ceil_div(most, 2) * 2 : most);
   if (threads > 1) t->batches = nnd_max(t->batches, nnd_min(t->tiles.count, nnd_ceil_div(8 * threads, units)));
-  const nnd_size tiles = nnd_ceil_div(t->tiles.count, t->batches), held = tiles * NND_INT8_ROWS;
-  const nnd_size copied = own->copies ? held : own->is_of_runs ? nnd_most_copied(t, held) * own->taps : 0;
+  const nnd_size tiles = nnd_ceil_div(t->tiles.count, t->batches), held = tiles * tile_rows;
+  const nnd_size pointed = multiply ? tile_rows : held; /* pixels that are copied and pointed at together */
+  const nnd_size copied = own->copies ? pointed : own->is_of_runs ? nnd_most_copied(t, pointed) * own->taps : 0;
   t->rows_at = nnd_in_lines(t->outside_bytes);
   t->sums_at = t->rows_at + copied * t->row_bytes;
   t->pointers_at = t->sums_at + nnd_in_lines(r->zeros ? held * (nnd_size)sizeof(int32_t) : 0);
-  m->scratch_bytes = t->pointers_at + held * pointer_bytes;
+  t->packed_at = t->pointers_at + nnd_in_lines((multiply ? 1 : tiles) * NND_INT8_MOST_ROWS * pointer_bytes);
+  m->scratch_bytes = t->packed_at + tiles * strip_bytes;
   m->instance->run = nnd_run_int8_convolution;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld x %lld x %lld by %s, %lld batches%s",
-           (long long)image.pixels, (long long)r->inner, (long long)columns, t->kernels->name, (long long)t->batches,
-           own->copies ? ", windows copied" : "");
+           (long long)image.pixels, (long long)r->inner, (long long)columns, multiply ? "amx" : kernels->name,
+           (long long)t->batches, own->copies ? ", windows copied" : "");
   return 1;
 }
 

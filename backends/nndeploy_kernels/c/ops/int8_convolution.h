@@ -8,6 +8,7 @@
 #define NND_INT8_CONVOLUTION_OP_H
 
 #include "ops/int8_depthwise.h"
+#include "ops/int8_strips.h"
 
 struct nnd_int8_conv_own {
   struct nnd_int8_record record;
@@ -25,8 +26,8 @@ NND_INLINE nnd_size nnd_int8_conv_bytes(nnd_size taps, nnd_size k, nnd_size colu
 
 /* Whether rows of an image are copied; and the run for that. Returns 1, or 0 with a message. */
 int nnd_int8_is_padded(const struct nnd_int8_conv_own *own, const struct nnd_int8_image *image,
-                       const struct nnd_int8_kernels *kernels);
+                       const struct nnd_int8_kernels *kernels, nnd_int8_multiplier multiply);
 int nnd_make_int8_padded(struct nnd_maker *m, const struct nnd_int8_conv_own *own, const struct nnd_int8_image *image,
-                         const struct nnd_int8_kernels *kernels);
+                         const struct nnd_int8_kernels *kernels, nnd_int8_multiplier multiply);
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "ops/int8_record.h"
+#include "ops/int8_strips.h"
 #include "ops/windows.h"
 
 struct nnd_connected_own {
@@ -70,6 +70,8 @@ struct nnd_connected_fields {
   struct nnd_int8_tiles tiles;
   nnd_size rows, groups, panels, row_bytes, copied;
   int is_signed, factor_step;
+  nnd_int8_multiplier multiply; /* null: rows are multiplied in tiles; else two strips are a tile */
+  struct nnd_int8_strips strips;
 };
 
 /* What a panel needs beside its weights. */
@@ -148,6 +150,50 @@ static void nnd_run_connected_group(const struct nnd_connected_fields *t, const 
   }
 }
 
+/* The same by strips. */
+static void nnd_run_connected_strips(const struct nnd_connected_fields *t, const struct nnd_int8_data *d,
+                                     nnd_size group, nnd_size panel, nnd_size end, char *scratch) {
+  const struct nnd_int8_record *own = &t->own->record;
+  const nnd_size begin = 2 * nnd_even(t->tiles.count, t->groups, group);
+  const nnd_size last = nnd_min(t->strips.count, 2 * nnd_even(t->tiles.count, t->groups, group + 1));
+  const nnd_size top = nnd_int8_strip_row(t->strips, begin), bottom = nnd_int8_strip_row(t->strips, last);
+  const nnd_size inner = own->inner;
+  const uint8_t *a = d->a + top * inner;
+  const int is_read = nnd_int8_reads_rows(inner, inner + (nnd_size)((uintptr_t)d->a % NND_LINE_BYTES), t->panels);
+  int32_t *row_sums = (int32_t *)(scratch + t->copied);
+  for (nnd_size r = 0; own->zeros && r < bottom - top; r++)
+    row_sums[r] = nnd_int8_row_sum(a + r * inner, inner, t->is_signed);
+  for (nnd_size strip = begin; !is_read && strip < last; strip++) {
+    const nnd_size row = nnd_int8_strip_row(t->strips, strip), count = nnd_int8_strip_row(t->strips, strip + 1) - row;
+    const void *rows[NND_INT8_STRIP];
+    for (nnd_size r = 0; r < count; r++) rows[r] = d->a + (row + r) * inner;
+    nnd_int8_pack_strip(rows, 0, 1, inner, count, scratch + (strip - begin) * nnd_int8_strip_bytes(1, inner));
+  }
+  static const nnd_size nowhere = 0;
+  const struct nnd_int8_strip_job job = {.multiply = t->multiply,
+                                         .record = own,
+                                         .data = d,
+                                         .strips = t->strips,
+                                         .begin = begin,
+                                         .last = last,
+                                         .columns = own->columns,
+                                         .panel = panel,
+                                         .end = end,
+                                         .column_sums = t->own->column_sums,
+                                         .row_sums = own->zeros ? row_sums : NULL,
+                                         .weights = t->own->packed,
+                                         .from = is_read ? (const char *)d->a : scratch,
+                                         .k = inner,
+                                         .step = inner,
+                                         .offsets = &nowhere,
+                                         .taps = 1,
+                                         .zero = nnd_int8_zero(d, t->is_signed),
+                                         .is_packed = !is_read,
+                                         .is_signed = t->is_signed,
+                                         .factor_step = t->factor_step};
+  nnd_run_int8_strips(&job);
+}
+
 static void nnd_run_connected(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_connected_fields *t = fields;
   const struct nnd_int8_data d = {at[0], at[1], at[2], at[3], at[4]};
@@ -155,7 +201,7 @@ static void nnd_run_connected(const void *fields, void *const *at, struct nnd_pa
   nnd_share(t->groups * t->panels, part, &unit, &last);
   while (unit < last) {
     const nnd_size group = unit / t->panels, panel = unit % t->panels, end = nnd_min(t->panels, panel + last - unit);
-    nnd_run_connected_group(t, &d, group, panel, end, part.scratch);
+    (t->multiply ? nnd_run_connected_strips : nnd_run_connected_group)(t, &d, group, panel, end, part.scratch);
     unit += end - panel;
   }
 }
@@ -171,8 +217,10 @@ static int nnd_make_int8_connected(struct nnd_maker *m) {
   const nnd_size elements = nnd_shape_of(m, own->a)->count, rows = elements / own->inner;
   if (elements % own->inner) return nnd_fail(m->message, "the operands of a product of bytes do not fit together");
   if (!nnd_give_int8(m, own, rows)) return 0;
+  const int plain = m->table->model->options.plain_bytes != 0;
   *t = (struct nnd_connected_fields){.own = opened,
-                                     .kernels = nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0),
+                                     .kernels = nnd_int8_kernels_here(plain),
+                                     .multiply = nnd_int8_multiplier_here(plain, rows, own->inner, own->columns),
                                      .rows = rows,
                                      .tiles = nnd_int8_tiles_of(rows),
                                      .panels = nnd_ceil_div(own->columns, NND_INT8_COLUMNS),
@@ -182,18 +230,26 @@ static int nnd_make_int8_connected(struct nnd_maker *m) {
   const int threads = nnd_threads(m), turns = t->is_signed && t->kernels->turns_int8;
   const int copies = turns || (own->inner % NND_SAME_SET_BYTES == 0 && rows > 4);
   if (copies && t->panels >= NND_FEW_PANELS) t->row_bytes = own->inner + NND_LINE_BYTES;
-  const nnd_size of_row = t->row_bytes + own->columns * nnd_element_bytes[own->end.element];
-  const nnd_size most = nnd_max(1, nnd_int8_held_bytes(m, own->inner * own->columns) / (NND_INT8_ROWS * of_row));
+  nnd_size tile_rows = NND_INT8_ROWS;
+  if (t->multiply) {
+    t->strips = nnd_int8_strips_of(rows), tile_rows = 2 * t->strips.each;
+    t->tiles.count = nnd_ceil_div(t->strips.count, 2);
+    t->row_bytes = nnd_int8_strip_bytes(1, own->inner) / NND_INT8_STRIP;
+  }
+  const nnd_size of_row = t->row_bytes + (t->multiply ? 0 : own->columns * nnd_element_bytes[own->end.element]);
+  const nnd_size most = nnd_max(1, nnd_int8_held_bytes(m, own->inner * own->columns) / (tile_rows * of_row));
   t->groups = nnd_ceil_div(t->tiles.count, most);
   if (threads > 1) t->groups = nnd_max(t->groups, nnd_min(t->tiles.count, nnd_ceil_div(8 * threads, t->panels)));
-  const nnd_size held = nnd_ceil_div(t->tiles.count, t->groups) * nnd_ceil_div(rows, t->tiles.count); /* of a group */
-  if (t->row_bytes != own->inner) t->copied = nnd_ceil_div(held * t->row_bytes, NND_LINE_BYTES) * NND_LINE_BYTES;
+  const nnd_size tiles = nnd_ceil_div(t->tiles.count, t->groups); /* of a group */
+  const nnd_size held = t->multiply ? 2 * tiles * NND_INT8_STRIP : tiles * nnd_ceil_div(rows, t->tiles.count);
+  if (t->multiply || t->row_bytes != own->inner)
+    t->copied = nnd_ceil_div(held * t->row_bytes, NND_LINE_BYTES) * NND_LINE_BYTES;
   m->scratch_bytes = t->copied + (own->zeros ? held * (nnd_size)sizeof(int32_t) : 0);
   nnd_tell_operations(m, rows * own->columns, nnd_ceil_div(own->inner, 2));
   m->instance->run = nnd_run_connected;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld x %lld x %lld by %s, %lld groups%s", (long long)rows,
-           (long long)own->inner, (long long)own->columns, t->kernels->name, (long long)t->groups,
-           t->copied ? ", rows copied" : "");
+           (long long)own->inner, (long long)own->columns, t->multiply ? "amx" : t->kernels->name, (long long)t->groups,
+           t->copied && !t->multiply ? ", rows copied" : "");
   return 1;
 }
 

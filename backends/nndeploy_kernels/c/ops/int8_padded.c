@@ -9,6 +9,7 @@
 #include "ops/windows.h"
 
 #define NND_MOST_PADDED ((nnd_size)1 << 20) /* bytes of the rows that are copied at once */
+#define NND_INT8_LEAST_LINE 5               /* pixels of a strip; fewer in a row are packed as others are */
 #define NND_MOST_AROUND 1024                /* pixels that a window reaches, and that lie before an image */
 
 /* Batches are rows of the output of one image. Scratch: the rows that these read, and a pointer for each tap. */
@@ -20,6 +21,8 @@ struct nnd_int8_padded_fields {
   nnd_size rows, batches, panels;          /* output rows of a batch, batches of an image */
   nnd_size row_bytes, copied, pointers_at; /* of a row; bytes of the image's row that it holds */
   int is_signed, factor_step;
+  nnd_int8_multiplier multiply; /* null: rows are multiplied in tiles */
+  struct nnd_int8_strips strips;
 };
 
 static nnd_size nnd_padded_row_bytes(const struct nnd_int8_image *image) {
@@ -33,11 +36,17 @@ static nnd_size nnd_padded_rows(struct nnd_axis y, nnd_size rows) {
   return (rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1;
 }
 
+/* What is read of each tap. */
+static nnd_size nnd_padded_k(const struct nnd_int8_conv_own *own) { return nnd_int8_groups(own->k) * NND_INT8_DEPTH; }
+
 int nnd_int8_is_padded(const struct nnd_int8_conv_own *own, const struct nnd_int8_image *image,
-                       const struct nnd_int8_kernels *kernels) {
+                       const struct nnd_int8_kernels *kernels, nnd_int8_multiplier multiply) {
   const struct nnd_axis y = image->y, x = image->x;
   if (own->window.groups > 1 || own->copies || own->record.zeros || !kernels->even[1][NND_INT8_ROWS]) return 0;
-  if (nnd_int8_tiles_of(x.out_size).each < NND_INT8_EVEN_ROWS) return 0;
+  const nnd_size panels = nnd_ceil_div(own->record.columns, NND_INT8_COLUMNS);
+  if (multiply ? x.out_size < NND_INT8_LEAST_LINE || !nnd_int8_reads_rows(nnd_padded_k(own), image->channels, panels)
+               : nnd_int8_tiles_of(x.out_size).each < NND_INT8_EVEN_ROWS)
+    return 0;
   for (int i = 0; i < 2; i++) {
     const struct nnd_axis one = i ? x : y;
     if (one.pad > NND_MOST_AROUND || (one.kernel - 1) * one.dilation > NND_MOST_AROUND || one.stride > one.size)
@@ -78,7 +87,7 @@ static void nnd_run_padded_panel(const struct nnd_int8_padded_fields *t, const s
   struct nnd_int8_job job = {.rows = pointers,
                              .tap_rows = 1,
                              .taps = own->taps,
-                             .k = nnd_int8_groups(own->k) * NND_INT8_DEPTH,
+                             .k = nnd_padded_k(own),
                              .step = step,
                              .is_signed = t->is_signed,
                              .weights = own->packed + nnd_int8_conv_bytes(own->taps, own->k, column),
@@ -115,6 +124,39 @@ static void nnd_run_padded_panel(const struct nnd_int8_padded_fields *t, const s
                         r->columns);
 }
 
+/* The same by strips, which are parts of lines. */
+static void nnd_run_padded_strips(const struct nnd_int8_padded_fields *t, const struct nnd_int8_data *d,
+                                  nnd_size number, nnd_size top, nnd_size bottom, nnd_size panel, nnd_size end,
+                                  char *scratch) {
+  const struct nnd_int8_conv_own *own = t->own;
+  const struct nnd_axis y = t->image.y, x = t->image.x;
+  const nnd_size across = own->is_of_runs ? 1 : x.kernel;
+  nnd_size *offsets = (nnd_size *)(scratch + t->pointers_at);
+  for (nnd_size tap = 0; tap < own->taps; tap++)
+    offsets[tap] = tap / across * y.dilation * t->row_bytes + tap % across * x.dilation * t->image.channels;
+  const struct nnd_int8_strip_job job = {.multiply = t->multiply,
+                                         .record = &own->record,
+                                         .data = d,
+                                         .strips = t->strips,
+                                         .last = (bottom - top) * t->strips.count,
+                                         .top = (number * y.out_size + top) * x.out_size,
+                                         .columns = own->record.columns,
+                                         .panel = panel,
+                                         .end = end,
+                                         .column_sums = own->column_sums,
+                                         .weights = own->packed,
+                                         .from = scratch,
+                                         .k = nnd_padded_k(own),
+                                         .line = y.stride * t->row_bytes,
+                                         .step = x.stride * t->image.channels,
+                                         .offsets = offsets,
+                                         .taps = own->taps,
+                                         .zero = nnd_int8_zero(d, t->is_signed),
+                                         .is_signed = t->is_signed,
+                                         .factor_step = t->factor_step};
+  nnd_run_int8_strips(&job);
+}
+
 static void nnd_run_int8_padded(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_int8_padded_fields *t = fields;
   const struct nnd_axis y = t->image.y, x = t->image.x;
@@ -123,26 +165,31 @@ static void nnd_run_int8_padded(const void *fields, void *const *at, struct nnd_
   memset(part.scratch, zero, (size_t)t->pointers_at);
   nnd_size first, last;
   nnd_share(t->image.images * t->batches * t->panels, part, &first, &last);
-  for (nnd_size unit = first; unit < last; unit++) {
+  for (nnd_size unit = first, panels; unit < last; unit += panels) {
     const nnd_size batch = unit / t->panels % t->batches, number = unit / t->panels / t->batches;
+    const nnd_size panel = unit % t->panels;
+    panels = nnd_min(t->panels - panel, last - unit);
     const nnd_size top = nnd_even(y.out_size, t->batches, batch), bottom = nnd_even(y.out_size, t->batches, batch + 1);
-    if (unit == first || unit % t->panels == 0)
-      nnd_copy_padded(t, d.a + number * y.size * x.size * t->image.channels, top, bottom - top, zero,
-                      (uint8_t *)part.scratch);
-    nnd_run_padded_panel(t, &d, number, top, bottom, unit % t->panels, part.scratch);
+    nnd_copy_padded(t, d.a + number * y.size * x.size * t->image.channels, top, bottom - top, zero,
+                    (uint8_t *)part.scratch);
+    if (t->multiply) nnd_run_padded_strips(t, &d, number, top, bottom, panel, panel + panels, part.scratch);
+    for (nnd_size i = 0; !t->multiply && i < panels; i++)
+      nnd_run_padded_panel(t, &d, number, top, bottom, panel + i, part.scratch);
   }
 }
 
 int nnd_make_int8_padded(struct nnd_maker *m, const struct nnd_int8_conv_own *own, const struct nnd_int8_image *image,
-                         const struct nnd_int8_kernels *kernels) {
+                         const struct nnd_int8_kernels *kernels, nnd_int8_multiplier multiply) {
   const struct nnd_int8_record *r = &own->record;
   const struct nnd_axis y = image->y, x = image->x;
   struct nnd_int8_padded_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   *t = (struct nnd_int8_padded_fields){.own = own,
                                        .kernels = kernels,
+                                       .multiply = multiply,
                                        .image = *image,
                                        .tiles = nnd_int8_tiles_of(x.out_size),
+                                       .strips = nnd_int8_strips_of(x.out_size),
                                        .panels = nnd_ceil_div(r->columns, NND_INT8_COLUMNS),
                                        .row_bytes = nnd_padded_row_bytes(image),
                                        .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
@@ -159,6 +206,7 @@ int nnd_make_int8_padded(struct nnd_maker *m, const struct nnd_int8_conv_own *ow
   m->scratch_bytes = t->pointers_at + own->taps * (nnd_size)sizeof(void *);
   m->instance->run = nnd_run_int8_padded;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld x %lld x %lld by %s, %lld rows at once",
-           (long long)image->pixels, (long long)r->inner, (long long)r->columns, kernels->name, (long long)t->rows);
+           (long long)image->pixels, (long long)r->inner, (long long)r->columns, multiply ? "amx" : kernels->name,
+           (long long)t->rows);
   return 1;
 }

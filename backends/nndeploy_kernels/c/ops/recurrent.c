@@ -55,6 +55,7 @@ struct nnd_recurrent {
   nnd_size steps, batch;
   int keeps_last;
   const struct nnd_int8_kernels *kernels;
+  int plain; /* kernels of the level */
 };
 
 /* Sums of some gates of one vector of hidden units of some sequences: sums[s][g] += R h. */
@@ -143,11 +144,18 @@ struct nnd_recurrent_step {
   float *out;
   nnd_size direction;
   const struct nnd_int8_kernels *kernels;
+  nnd_int8_multiplier multiply; /* null: sequences are rows of `kernels` */
 };
 
 /* Columns of all gates of weights of bytes, and bytes of one direction. */
 static nnd_size nnd_byte_columns(nnd_size hidden) { return nnd_blocks(hidden) * NND_LANES * nnd_gates_of[NND_LSTM]; }
 static nnd_size nnd_byte_rows(nnd_size hidden) { return nnd_int8_groups(hidden) * NND_INT8_DEPTH; }
+
+/* Where a strip of such rows is packed, behind those of all sequences: at a line. */
+static char *nnd_byte_strip(uint8_t *bytes, nnd_size hidden) {
+  const uintptr_t behind = (uintptr_t)bytes + (uintptr_t)(NND_BYTE_SEQUENCES * nnd_byte_rows(hidden));
+  return (char *)((behind + NND_LINE_BYTES - 1) / NND_LINE_BYTES * NND_LINE_BYTES);
+}
 
 /* h of a sequence as bytes of its range. */
 struct nnd_byte_state {
@@ -189,6 +197,20 @@ static void nnd_sum_bytes(const struct nnd_recurrent_step *d, uint8_t *bytes, st
     if (d->own->byte_zeros)
       for (nnd_size k = 0; k < hidden; k++) states[s].sum += bytes[s * rows + k];
   }
+  static const nnd_size nowhere = 0;
+  const nnd_size strip_bytes = nnd_int8_strip_bytes(1, hidden);
+  struct nnd_int8_blocks blocks = {.rows = {nnd_byte_strip(bytes, hidden)},
+                                   .offsets = &nowhere,
+                                   .taps = 1,
+                                   .count = strip_bytes / (NND_INT8_STRIP * NND_INT8_BLOCK),
+                                   .size = NND_INT8_BLOCK,
+                                   .step = NND_INT8_BLOCK,
+                                   .block = NND_INT8_STRIP * NND_INT8_BLOCK,
+                                   .strips = 1,
+                                   .height = d->sequences,
+                                   .vectors = NND_PANEL,
+                                   .sums_row = columns};
+  if (d->multiply) nnd_int8_pack_strip(rows_at, 0, 1, hidden, d->sequences, nnd_byte_strip(bytes, hidden));
   for (nnd_size column = 0; column < columns; column += NND_INT8_COLUMNS) {
     const struct nnd_int8_job job = {.rows = rows_at,
                                      .taps = 1,
@@ -197,7 +219,11 @@ static void nnd_sum_bytes(const struct nnd_recurrent_step *d, uint8_t *bytes, st
                                      .column_sums = d->own->byte_sums + d->direction * columns + column,
                                      .sums = sums + column,
                                      .sums_row = columns};
-    d->kernels->of[NND_PANEL][d->sequences](&job);
+    blocks.weights = job.weights, blocks.sums[0] = job.sums;
+    if (d->multiply)
+      d->multiply(&blocks);
+    else
+      d->kernels->of[NND_PANEL][d->sequences](&job);
     /* What the input adds comes from far behind the caches, and is read next. */
     const nnd_size end = nnd_min(column + NND_INT8_COLUMNS, NND_MOST_GATES * hidden);
     for (int s = 0; s < d->sequences; s++)
@@ -386,6 +412,7 @@ static void nnd_walk(const struct nnd_recurrent *t, nnd_size direction, nnd_size
                                  .kept = kept,
                                  .direction = direction,
                                  .kernels = t->kernels};
+  if (own->bytes) d.multiply = nnd_int8_multiplier_here(t->plain, sequences, hidden, nnd_byte_columns(hidden));
   for (nnd_size i = 0; own->layer == NND_LSTM && i < sequences * hidden; i++)
     kept[i] = first_c ? first_c[state + i] : 0.0f;
   for (nnd_size i = 0; i < steps; i++) {
@@ -574,8 +601,8 @@ static int nnd_make_recurrent(struct nnd_maker *m) {
   const struct nnd_shape *gates = nnd_shape_of(m, own->gates), *out = nnd_shape_of(m, own->out);
   if (gates->rank < 2 || out->rank < 1) return nnd_fail(m->message, "the gates of %s do not fit it", name);
   const nnd_size row = own->directions * own->hidden, of_gates = row * nnd_gates_of[own->layer];
-  *t = (struct nnd_recurrent){own, gates->sizes[0], gates->sizes[1], 0,
-                              nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0)};
+  const int plain = m->table->model->options.plain_bytes != 0;
+  *t = (struct nnd_recurrent){own, gates->sizes[0], gates->sizes[1], 0, nnd_int8_kernels_here(plain), plain};
   t->keeps_last = out->sizes[0] != t->steps;
   const nnd_size last = !t->keeps_last ? 0 : own->layer == NND_LSTM ? 2 : 1;
   if (gates->count / t->steps / t->batch != of_gates || gates->count % of_gates || out->sizes[0] != t->steps + last ||
@@ -595,7 +622,8 @@ static int nnd_make_recurrent(struct nnd_maker *m) {
   m->scratch_bytes = NND_SEQUENCES * own->hidden * 2 * (nnd_size)sizeof(float);
   if (own->bytes) {
     const nnd_size numbers = own->hidden * 2 + nnd_byte_columns(own->hidden);
-    m->scratch_bytes = NND_BYTE_SEQUENCES * (numbers * (nnd_size)sizeof(float) + nnd_byte_rows(own->hidden));
+    m->scratch_bytes = NND_BYTE_SEQUENCES * (numbers * (nnd_size)sizeof(float) + nnd_byte_rows(own->hidden)) +
+                       nnd_int8_strip_bytes(1, own->hidden) + NND_LINE_BYTES;
   }
   m->instance->run = nnd_run_recurrent;
   m->instance->chunks = 1;
