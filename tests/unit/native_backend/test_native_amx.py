@@ -47,7 +47,7 @@ SIZES = [
 """Rows, k and columns: whole tiles, what is left of them, even blocks, and rows that are packed."""
 
 WINDOWS = [
-    ((1, 9, 33, 64), 48, 3, (1, 1), 1, 1, "uint8"),  # read where they lie
+    ((1, 9, 35, 64), 48, 3, (1, 1), 1, 1, "uint8"),  # read where they lie, the last strip on rows of the one before
     ((2, 7, 7, 64), 33, 3, (1, 1), 1, 1, "int8"),  # strips that are whole lines
     ((1, 12, 20, 16), 16, 3, (1, 1), 1, 1, "uint8"),  # blocks of 48
     ((1, 18, 21, 3), 40, 7, (2, 2), 3, 1, "uint8"),  # runs that are no groups of k

@@ -19,8 +19,8 @@ struct nnd_strip_panels {
   struct nnd_int8_ended ended[NND_MOST_PANELS];
 };
 
-/* Sums of a tile of two strips at most. Those of three tiles are kept: what was stored last cannot be read yet. */
-#define NND_TILES_KEPT 3
+/* Sums of a tile of two strips at most; those of two tiles are kept. */
+#define NND_TILES_KEPT 2
 struct nnd_strip_tile {
   int32_t sums[2][NND_INT8_STRIP * NND_INT8_COLUMNS] __attribute__((aligned(NND_LINE_BYTES)));
   struct nnd_int8_ended ended[2];
