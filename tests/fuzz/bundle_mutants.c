@@ -27,7 +27,7 @@ void __sanitizer_set_death_callback(void (*callback)(void)); /* of headers that 
 /* SIGILL is what UndefinedBehaviorSanitizer finds. Of memory that is free little is kept, which caches hold; who took
  * it is noted where ASAN_OPTIONS says so alone. */
 const char *__asan_default_options(void) {
-  return "allocator_may_return_null=1:detect_leaks=1:handle_sigill=1:malloc_context_size=0:quarantine_size_mb=16";
+  return "allocator_may_return_null=1:detect_leaks=1:handle_sigill=1:malloc_context_size=0:quarantine_size_mb=4";
 }
 
 #define MOST_BYTES ((int64_t)1 << 30) /* of one piece of memory */

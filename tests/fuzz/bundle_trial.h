@@ -90,11 +90,12 @@ static void nnd_try_images(nnd_program *program, nnd_call *call) {
   }
 }
 
-/* Checks the signature, if there is one, by a key that signed nothing. */
+/* Checks the signature by a key that signed nothing; of a bundle that names none seldom, as all end at one line. */
 static void nnd_try_signature(const uint8_t *bytes, int64_t size) {
   static const struct nnd_public_key nobody = {{0}, "nobody", ""};
   struct nnd_bundle bundle = {.container.source = {-1, bytes, size}};
   nnd_error error = {0, ""};
+  if (size % 16 && !memmem(bytes, (size_t)size, "signature", 9)) return;
   if (nnd_bundle_open(&bundle, &error) &&
       (nnd_check_signature(&bundle, &nobody, &error) || !error.code || !error.text[0]))
     abort();

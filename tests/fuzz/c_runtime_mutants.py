@@ -31,6 +31,7 @@ from nndeploy.bundle.manifest import Compressed, ImageInput, Member
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, encode_manifest
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import sealed_bundle
+from nndeploy.cli.main import run_command
 
 DRIVER = Path(__file__).with_name("bundle_mutants.c")
 
@@ -60,8 +61,10 @@ def seed_files(folder: Path) -> list[Path]:
     """
     with tempfile.TemporaryDirectory() as keys:
         seeds = seeds_in(Path(keys))
-    files = {name: seed.container({}, seed.manifest, seed.signature) for name, seed in seeds.items()}
-    files["image"], files["compressed"] = image_bundle(seeds["compiled"]), compressed_bundle(seeds["compiled"])
+        signed = signed_bundle(seeds["compiled"], Path(keys))
+    described, compiled = (seeds[name] for name in ("described", "compiled"))
+    files = {"signed": signed, "described": described.container({}, described.manifest, b"")}
+    files["image"], files["compressed"] = image_bundle(compiled), compressed_bundle(compiled)
     files["growing"] = lean(growing_bundle(folder / "growing.nnd"))
     files["table"] = lean(table_bundle(folder / "table.nnd"))
     for name, data in files.items():
@@ -80,6 +83,15 @@ def lean(data: bytes, **changed: Any) -> bytes:
     return b"".join(encode_container(contents))
 
 
+def signed_bundle(seed: Seed, keys: Path) -> bytes:
+    """Returns a bundle that the key of member_mutants signed, which lies in the folder."""
+    bundle = keys / "signed.nnd"
+    bundle.write_bytes(lean(seed.container({}, seed.manifest, b"")))
+    if run_command(["sign", str(bundle), "--key", str(keys / "farm.key"), "--release", "1.0"]):
+        raise AssertionError("it cannot be signed")
+    return bundle.read_bytes()
+
+
 def image_bundle(seed: Seed) -> bytes:
     """Returns a bundle with an image input, which is resized, and classes."""
     how = ImageInput("image", 8, 8, "L", "NCHW", (1.0,), (0.5,), ("a", "b", "c", "d"))
@@ -91,7 +103,7 @@ def compressed_bundle(seed: Seed) -> bytes:
 
     The stream is not deflated, so that what is changed of it is what is read.
     """
-    with Bundle(seed.container({}, seed.manifest, b""), Path("m.nnd")) as bundle:
+    with Bundle(lean(seed.container({}, seed.manifest, b"")), Path("m.nnd")) as bundle:
         members = {name: bytes(bundle.stored(name)) for name in bundle.manifest.members}
         manifest = bundle.manifest
     (golden,) = manifest.goldens
@@ -143,7 +155,7 @@ def other_documents(data: bytes, number: int) -> bytes:
 
 
 _WATCH = (
-    "-O1", "-std=gnu11", "-pthread", "-gdwarf-4", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
+    "-O2", "-std=gnu11", "-pthread", "-gdwarf-4", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
     "-fno-sanitize=function", "-fsanitize-trap=undefined", "-fsanitize-coverage=edge,inline-8bit-counters",
     "-DNND_SEPARATE",
 )  # fmt: skip

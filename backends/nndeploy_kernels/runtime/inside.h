@@ -73,7 +73,7 @@ struct nnd_sha256 {
   uint32_t state[8];
   uint64_t bytes;
   uint8_t rest[64];
-  int is_fast; /* this processor has instructions for it */
+  int is_asked, is_fast; /* this processor was asked for, and has, instructions for it */
 };
 
 void nnd_sha256_begin(struct nnd_sha256 *hash);
