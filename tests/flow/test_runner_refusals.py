@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Python refuses nndeploy-run refuses, with the same code and the same words.
 
-Golden bundles, mutants with all hashes made right, manifests and containers that are none. What is in other words by
-nature is in `OTHER_WORDS`, with the reason.
+Golden bundles, mutants with all hashes made right, bundles of an attacker, manifests and containers that are none. What
+is in other words by nature is in `OTHER_WORDS`, with the reason.
 """
 
 import json
@@ -12,8 +12,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hostile_bundles import Edit, repacked
 
 import nndeploy
 from nndeploy.bundle.container import encode_container, parse_container
@@ -94,6 +96,77 @@ def test_mutants_are_refused_in_the_same_words(runner, seeds, tmp_path) -> None:
     assert not found
     assert kinds["manifest with all fields"] > 50
     assert len(kinds) > 5
+
+
+EVIL, LIBRARY = "submodels/s0/evil", b"\x7fELF"
+
+
+def with_variant_behind(**fields: object) -> Edit:
+    """Returns an edit that puts a variant behind the one that runs, which is like it but for these fields."""
+
+    def edit(manifest: dict[str, Any]) -> None:
+        (submodel,) = manifest["submodels"]
+        submodel["variants"].append({**submodel["variants"][0], "id": "z", **fields})
+
+    return edit
+
+
+def with_native(**fields: object) -> Edit:
+    """Returns an edit that changes fields of the variant that runs."""
+    return lambda manifest: manifest["submodels"][0]["variants"][0].update(fields)
+
+
+def with_chain(**fields: object) -> Edit:
+    """Returns an edit that puts the submodels a second time into a chain for a box, their variants changed."""
+
+    def edit(manifest: dict[str, Any]) -> None:
+        again = json.loads(json.dumps(manifest["submodels"]))
+        again[0]["id"] = "b0"
+        again[0]["variants"][0].update(fields)
+        manifest["target_chains"] = [{"id": "b", "target": "box", "submodels": again, "values": manifest["values"]}]
+
+    return edit
+
+
+def without_file(name: str) -> Edit:
+    return lambda manifest: manifest["submodels"][0]["variants"][0]["files"].pop(name)
+
+
+def with_file(name: str, *, is_said: bool, backend: str) -> Edit:
+    return with_variant_behind(backend=backend, files={name: EVIL}, native_code=is_said)
+
+
+HOSTILE: dict[str, tuple[Edit | None, dict[str, bytes], int]] = {
+    **{f"a lie about {backend}": (with_file(name, is_said=False, backend=backend), {EVIL: LIBRARY}, 77)
+       for backend, name in (("tensorrt", "engine.trt"), ("cudnn", "plans.bin"), ("cudnn", "a/plans.bin"),
+                             ("triton", "constants.bin"), ("openvino", "model.blob"))},
+    **{f"no code of {backend}": (with_file("x", is_said=True, backend=backend), {EVIL: b"x"}, 77)
+       for backend in ("tensorrt", "cudnn", "openvino", "onnxruntime", "reference")},
+    "two files of code": (with_variant_behind(backend="triton", files={"b": EVIL, "a": EVIL}), {EVIL: LIBRARY}, 77),
+    "code of native": (with_native(native_code=True), {}, 77),
+    "code beside": (with_file("engine.trt", is_said=True, backend="tensorrt"), {EVIL: LIBRARY}, 0),
+    "a backend of nobody": (with_file("x.so", is_said=False, backend="nobody"), {EVIL: LIBRARY}, 0),
+    "a library of delays": (
+        lambda manifest: manifest.update(pace_libraries={"x86_64": "pacing/pace.so"}), {"pacing/pace.so": LIBRARY}, 0,
+    ),
+    "a pipeline that leads elsewhere": (
+        None, {"pipeline/pipeline.toml": b'[[level.pipeline]]\nmodel = "/x"\n', "pipeline/files.json": b"{}"}, 0,
+    ),
+    "code in the chain of a box": (with_chain(native_code=True), {}, 77),
+    "no plan": (without_file("plan.json"), {}, 65),
+    "a library for weights": (None, {"submodels/s0/v0-native/weights.bin": LIBRARY}, 65),
+    "no weights": (None, {"submodels/s0/v0-native/weights.bin": b""}, 65),
+    "a format of tomorrow": (with_native(metadata={"format": 99}), {}, 69),
+    "no format": (with_native(metadata={}), {}, 69),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_bundles_of_an_attacker_are_refused_in_the_same_words(runner, digits, tmp_path, what) -> None:
+    edit, members, code = HOSTILE[what]
+    bundle = repacked(digits, tmp_path / "m.nnd", edit, members)
+    assert differences(runner, bundle) == ""
+    assert by_c(runner, bundle)[0] == code
 
 
 def edits(data: bytes) -> Iterator[tuple[str, bytes]]:

@@ -328,6 +328,19 @@ def test_the_example_in_rust_reads_a_digit(digits, tmp_path) -> None:
     assert_reads_a_digit(tmp_path / "debug" / "digits", digits)
 
 
+@pytest.mark.skipif(shutil.which("go") is None, reason="no go")
+def test_the_example_in_go_reads_a_digit(digits, tmp_path) -> None:
+    shutil.which("cc") or pytest.skip("no cc, which cgo calls")
+    library = build_runtime.build_libraries(level_here().arch)[0].parent
+    paths = {
+        "CGO_ENABLED": "1", "CGO_CFLAGS": f"-I{build_runtime.RUNTIME}", "CGO_LDFLAGS": f"-L{library}", "CC": "cc",
+        "GOCACHE": str(tmp_path / "cache"), "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOTELEMETRY": "off",
+    }  # fmt: skip
+    for words in (["vet", "."], ["build", "-o", tmp_path / "digits", "."]):
+        subprocess.run(["go", *words], cwd=ROOT / "examples" / "go", env=os.environ | paths, check=True)
+    assert_reads_a_digit(tmp_path / "digits", digits)
+
+
 def assert_reads_a_digit(program: Path, digits: Path) -> None:
     done = subprocess.run([program, digits], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

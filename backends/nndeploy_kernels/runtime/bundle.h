@@ -18,6 +18,9 @@ struct nnd_bundle {
 int nnd_bundle_open(struct nnd_bundle *bundle, nnd_error *error); /* `container.source` is open */
 void nnd_bundle_close(struct nnd_bundle *bundle);
 
+/* Checks that a manifest, whose form is right, says of each variant whether it is code as the backends would. */
+int nnd_check_code(const struct nnd_json *manifest, nnd_error *error);
+
 /* Reads a member into pages of its own, with a zero behind it. Returns null and the error where it is damaged or not
  * there. */
 uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *name, int64_t *size, nnd_error *error);

@@ -49,7 +49,8 @@ enum {
   NND_NO_INPUT = 66,    /* there is no such file */
   NND_UNAVAILABLE = 69, /* the bundle needs what is not here: another backend, processor or version */
   NND_NO_MEMORY = 71,
-  NND_IO = 74
+  NND_IO = 74,
+  NND_POLICY = 77 /* the manifest lies about what is code */
 };
 
 /* What went wrong: a code, and one line for people. */

@@ -178,6 +178,7 @@ static int nnd_opened(struct nnd_program *program, const nnd_options *options, c
   const int asked = options ? options->threads : 0, threads = asked > 0 ? asked : nnd_num_processors();
   if (!nnd_bundle_open(&program->bundle, error)) return 0;
   if (condition.is_met && !condition.is_met(&program->bundle, condition.by, error)) return 0;
+  if (!nnd_check_code(program->bundle.manifest, error)) return 0;
   if (decisions && !nnd_decisions_read(program, decisions, (int64_t)strlen(decisions), error)) return 0;
   const struct nnd_json *name = nnd_json_of_kind(nnd_json_member(program->bundle.manifest, "model_name"), NND_STRING);
   program->model_name = name ? name->text.data : "";

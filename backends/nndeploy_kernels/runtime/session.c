@@ -43,13 +43,15 @@ static int nnd_find_kernels(struct nnd_session *session, const struct nnd_json *
   const struct nnd_json *metadata = nnd_json_member(variant, "metadata");
   const struct nnd_json *precision = nnd_json_of_kind(nnd_json_member(metadata, "precision"), NND_STRING);
   const char *least;
-  int64_t format;
-  if (!nnd_json_integer(nnd_json_member(metadata, "format"), 0, 1 << 20, &format))
-    return nnd_bad_plan("it has no format", error);
-  if (format < NND_FORMAT_OF_FIXED || format > NND_FORMAT_OF_DOUBLES)
-    return nnd_fail_with(error, NND_UNAVAILABLE, "submodel %.*s: a plan of format %d; this runs %d to %d",
-                         (int)session->id.size, session->id.data, (int)format, NND_FORMAT_OF_FIXED,
-                         NND_FORMAT_OF_DOUBLES);
+  const struct nnd_json *format = nnd_json_member(metadata, "format");
+  const struct nnd_text none = {"None", 4}, *said = format && format->text.data ? &format->text : &none;
+  int64_t number;
+  if (!nnd_json_integer(format, NND_FORMAT_OF_FIXED, NND_FORMAT_OF_DOUBLES, &number))
+    return nnd_fail_with(
+        error, NND_UNAVAILABLE,
+        "%s: no variant can run here: native: an artifact of format %.*s; this nndeploy reads %d to %d",
+        session->id.data, (int)(said->size < 20 ? said->size : 20), said->data, NND_FORMAT_OF_FIXED,
+        NND_FORMAT_OF_DOUBLES);
   session->kernels = nnd_kernels_here(precision && nnd_is_text(&precision->text, "bf16"), &least);
   if (session->kernels) return 1;
   return nnd_fail_with(error, NND_UNAVAILABLE, "this processor has no kernels: the least is %s", least);

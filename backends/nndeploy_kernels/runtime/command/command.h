@@ -12,7 +12,6 @@
 #define NND_CHECK_FAILED 1
 #define NND_USAGE 2
 #define NND_CANNOT_CREATE 73
-#define NND_POLICY 77
 #define NND_MOST_INPUTS 256
 
 struct nnd_arguments {

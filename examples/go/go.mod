@@ -1,0 +1,3 @@
+module digits
+
+go 1.19
