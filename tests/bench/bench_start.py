@@ -12,6 +12,8 @@
     weights   a network of 2048 x 2048 products: load, first call, peak and held memory over the weights
     call      `Program.run` over a bare session of ONNX Runtime, on the digit reader
     isolation a call of a submodel in a process of its own, beside the same call here, by the size of its values
+    bits      outputs of libnndeploy beside those of Python, bit for bit, on one thread and on two: every real model and
+              exported graph of which each submodel has a variant of `native`
     programs  programs that `nndeploy export` writes, beside Python with the same bundle: bytes; a process from start
               to first result, its memory, and a call; outputs are the same bits
     command   wall time of `nndeploy --version`, of `import nndeploy.runtime.program`, and of an empty Python
@@ -31,6 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -45,7 +48,8 @@ import onnx.parser
 from commands import NNDEPLOY, ran
 from figures import ROOT
 from interleaved import largest_error
-from model_sets import encoder, real_model
+from libnndeploy_call import Call
+from model_sets import EXPORTED, REAL, Subject, all_names, compiled, encoder, real_model, subject
 from report import Part, Report, Table, add_models, bench_parser, run_parts, words
 from whole_compile import Compile, children_seconds, whole_compile
 
@@ -119,10 +123,10 @@ print(json.dumps([*((after - before) * 1e3 for before, after in zip(times, times
 def main() -> None:
     parts: dict[str, Part] = {
         "compile": _compile, "large": _large, "models": _models, "weights": _weights, "call": _call,
-        "isolation": _isolation, "programs": _programs, "command": _command,
+        "isolation": _isolation, "bits": _bits, "programs": _programs, "command": _command,
     }  # fmt: skip
     parser = bench_parser(__doc__, parts)
-    add_models(parser)
+    add_models(parser, zoo=True)
     parser.add_argument("--layers", type=lambda text: [*map(int, words(text))], default="2,7,24", help="of `large`")
     parser.add_argument("--other", help="of `compile`: the Python of another version")
     parser.add_argument("--compiles", type=int, default=1, help="of `compile`: of each model, by each version")
@@ -335,6 +339,44 @@ def _isolation(report: Report, options: argparse.Namespace) -> None:
             tenths = [statistics.quantiles(one, n=10)[0] for one in found]
             more = medians[1] - medians[0], tenths[1] - tenths[0]
             table.row(f"{4 * size:,}", *(f"{one:.1f}" for one in (*medians, *more)))
+
+
+def _bits(report: Report, options: argparse.Namespace) -> None:
+    counts: dict[str, Counter[str]] = {group: Counter() for group in (REAL, EXPORTED)}
+    others = list[str]()
+    for name in all_names(options.zoo, options.models):
+        one = subject(name, options.zoo, options.models)
+        found = _compared_bits(one, options.folder / f"{name}.nnd")
+        counts[one.group][found] += 1
+        if found != "same":
+            others.append(f"{name}: {found}")
+    table = report.table("models", "number:", "whole by native, of tensors:", "same bits:")
+    for group, found_of in counts.items():
+        whole = found_of["same"] + found_of["OTHER BITS"]
+        table.row(group, found_of.total(), whole, found_of["same"])
+    report.text("\n".join(f"* {other}" for other in others))
+
+
+def _compared_bits(one: Subject, bundle: Path) -> str:
+    """Returns "same", "OTHER BITS", or why a model is not compared."""
+    import nndeploy
+    from nndeploy.errors import NndeployError
+
+    try:
+        compiled(one.path, bundle, backends=("native",), objective="priority")
+        for threads in (1, 2):
+            with nndeploy.load_bundle(bundle, threads=threads) as program:
+                wanted = program.run(one.inputs)
+            if any(not isinstance(array, np.ndarray) or array.dtype == object for array in wanted.values()):
+                return "texts or maps"
+            call = Call(str(bundle), one.inputs, threads)
+            call.run()
+            for found, array in zip(call.outputs(), wanted.values(), strict=True):
+                if (found.dtype, found.shape, found.tobytes()) != (array.dtype, array.shape, array.tobytes()):
+                    return "OTHER BITS"
+    except NndeployError as err:
+        return f"not by native: {err.code}"
+    return "same"
 
 
 _BY_PYTHON = """

@@ -28,7 +28,7 @@ from nndeploy.stream.formats.images import array_from_image
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
-DRAW_A_DIGIT = ROOT / "examples" / "web" / "draw_a_digit.html"
+DRAW_A_DIGIT, FIND_FACES = (ROOT / "examples" / "web" / f"{name}.html" for name in ("draw_a_digit", "find_faces"))
 HERE = Path(__file__).parent
 MODULES = Path(exported_web.__file__).with_name("exported_page")
 PLAYWRIGHT = ROOT / "build" / "web-tools" / "node_modules" / "playwright-core"
@@ -214,3 +214,39 @@ def test_the_example_reads_a_digit_that_is_drawn(nndeploy_command, served, tmp_p
     steps = [{"draw": [0.5, 0.1, 0.5, 0.9], "read": "#digit"}]
     [text] = in_chromium(f"{served}/{DRAW_A_DIGIT.name}", steps, loads=[f"{served}/digits.mjs"])
     assert re.fullmatch(r"1 \(\d+ %\)", text)
+
+
+def faces_by_python(bundle: Path, photo: Image.Image) -> list[tuple[float, list[float]]]:
+    """Returns the scores and boxes, in pixels, that a network for 320 x 240 pixels gives: many of one face."""
+    pixels = np.asarray(photo.convert("RGB").resize((320, 240)), np.float32)
+    with nndeploy.load_bundle(bundle, threads=1) as program:
+        found = program.run({"input": ((pixels - 127) / 128).transpose(2, 0, 1)[None]})
+    sizes = np.array([*photo.size, *photo.size])
+    pairs = zip(found["scores"][0, :, 1].tolist(), (found["boxes"][0] * sizes).tolist(), strict=True)
+    return [(score, box) for score, box in pairs if score > 0.6]
+
+
+def overlap(a: Sequence[float], b: Sequence[float]) -> float:
+    """Returns the share of two boxes that both cover, of what they cover together."""
+    sides = [min(a[i + 2], b[i + 2]) - max(a[i], b[i]) for i in (0, 1)]
+    both = max(0.0, sides[0]) * max(0.0, sides[1])
+    return both / (sum((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)) - both)
+
+
+@pytest.mark.slow
+def test_the_example_finds_the_faces_that_python_finds(nndeploy_command, served, models_folder, tmp_path) -> None:
+    bundle, file = tmp_path / "m.nnd", models_folder / "inputs" / "face_group.jpg"
+    options: dict[str, Any] = {"backends": ("native",), "objective": "priority", "threads": 1}
+    nndeploy.compile_model(models_folder / "ultraface_rfb320.onnx", bundle, **options)
+    assert nndeploy_command("export", bundle, "-o", tmp_path / "faces.mjs", "--for", "wasm").returncode == 0
+    shutil.copy(FIND_FACES, tmp_path)
+    steps = [{"file": str(file), "read": "#faces"}]
+    [text] = in_chromium(f"{served}/{FIND_FACES.name}", steps, loads=[f"{served}/faces.mjs"])
+    count, *lines = text.splitlines()
+    shown = [[float(number) for number in re.findall(r"[-\d.]+", line)] for line in lines]
+    boxes = [(x, y, x + wide, y + high) for _, x, y, wide, high in shown]
+    assert int(count.split()[0]) == len(boxes) > 3
+    wanted = faces_by_python(bundle, Image.open(file))
+    assert all(max(overlap(box, one) for _, one in wanted) > 0.5 for box in boxes)
+    assert all(max(overlap(box, one) for one in boxes) > 0.3 for score, box in wanted if score > 0.9)
+    assert all(overlap(a, b) < 0.35 for i, a in enumerate(boxes) for b in boxes[:i])
