@@ -44,12 +44,8 @@ class Builder:
 
 
 @contextmanager
-def builder(folder: Path) -> Iterator[Builder]:
-    """Gives a builder that has the image which the container file begins with; skips where it cannot build."""
-    if sys.version_info[:2] != PYTHON:
-        pytest.skip("the wheels of this environment are not for the Python of Debian 12")
-    if not (BASE / "ready").exists():
-        pytest.skip(f"no Debian in {BASE}; `make container-base` fetches it")
+def bare_builder(folder: Path) -> Iterator[Builder]:
+    """Gives a builder that has no image but "base", which is empty; skips where it cannot build."""
     if not (shutil.which("buildah") and shutil.which("unshare")):
         pytest.skip("buildah is not installed (Debian: buildah)")
     found = Builder(folder)
@@ -57,12 +53,23 @@ def builder(folder: Path) -> Iterator[Builder]:
         refusal = found.refusal("from", "--name", "base", "scratch")
         if refusal:
             pytest.skip(f"buildah cannot build here: {refusal}")
-        found("copy", "base", str(BASE / "root"), "/")
-        found("commit", "--quiet", "base", base_image())
         yield found
     finally:
         found.refusal("rm", "--all")
         found.refusal("rmi", "--all", "--force")
+
+
+@contextmanager
+def builder(folder: Path) -> Iterator[Builder]:
+    """Gives a builder that has the image which the container file begins with; skips where it cannot build."""
+    if sys.version_info[:2] != PYTHON:
+        pytest.skip("the wheels of this environment are not for the Python of Debian 12")
+    if not (BASE / "ready").exists():
+        pytest.skip(f"no Debian in {BASE}; `make container-base` fetches it")
+    with bare_builder(folder) as found:
+        found("copy", "base", str(BASE / "root"), "/")
+        found("commit", "--quiet", "base", base_image())
+        yield found
 
 
 def base_image() -> str:

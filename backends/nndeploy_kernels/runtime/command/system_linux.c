@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,9 @@
 #include "runtime/command/system.h"
 
 const uint8_t *nnd_program_map(int64_t *size) {
-  const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  if (file < 0 && getauxval(AT_EXECFN)) /* without /proc, as in an init ramdisk: by the path that was executed */
+    file = open((const char *)getauxval(AT_EXECFN), O_RDONLY | O_CLOEXEC);
   struct stat about;
   if (file < 0) return NULL;
   void *mapped = MAP_FAILED;
