@@ -374,6 +374,97 @@ def test_a_program_with_the_bundle_inside_reads_a_digit(nndeploy_command, digits
     assert [float(line.split()[1]) for line in done.stdout.splitlines()] == pytest.approx(wanted, abs=1e-4)
 
 
+COUNTED = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "nndeploy.h"
+
+static long taken; /* pieces of memory */
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+void *malloc(size_t size) { return __atomic_add_fetch(&taken, 1, 5), __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return __atomic_add_fetch(&taken, 1, 5), __libc_calloc(count, size); }
+void *realloc(void *old, size_t size) { return __atomic_add_fetch(&taken, 1, 5), __libc_realloc(old, size); }
+int posix_memalign(void **to, size_t at, size_t size) {
+  return __atomic_add_fetch(&taken, 1, 5), (*to = __libc_memalign(at, size)) ? 0 : ENOMEM;
+}
+void *aligned_alloc(size_t at, size_t size) { return __atomic_add_fetch(&taken, 1, 5), __libc_memalign(at, size); }
+void *mmap(void *at, size_t size, int use, int flags, int file, off_t from) {
+  return __atomic_add_fetch(&taken, 1, 5), (void *)syscall(SYS_mmap, at, size, use, flags, file, from);
+}
+
+static float zeros[4096];
+
+static void run(nnd_program *program, nnd_call *call, int batch) {
+  nnd_error error;
+  int64_t shape[NND_MAX_RANK];
+  for (int i = 0; i < nnd_num_inputs(program); i++) {
+    const nnd_info *input = nnd_input(program, i);
+    for (int axis = 0; axis < input->rank; axis++) shape[axis] = input->shape[axis] < 0 ? batch : input->shape[axis];
+    const nnd_tensor value = {input->dtype, input->rank, shape, zeros};
+    if (!nnd_set_input(call, input->name, &value, &error)) exit(error.code);
+  }
+  if (!nnd_run(call, &error)) exit(error.code);
+  for (int i = 0; i < nnd_num_outputs(program); i++) {
+    nnd_tensor value;
+    if (!nnd_get_output(call, nnd_output(program, i)->name, &value, &error)) exit(error.code);
+  }
+}
+
+int main(int count, char **words) {
+  nnd_error error;
+  const nnd_options options = {atoi(words[2])};
+  nnd_program *program = nnd_open(words[1], &options, &error);
+  nnd_call *call = program ? nnd_call_new(program, &error) : NULL;
+  if (!call) return error.code;
+  for (int batch = 1; batch <= 4; batch++) run(program, call, batch);
+  const long before = taken;
+  for (int i = 0; i < 100; i++) run(program, call, 1 + i % 4);
+  printf("%ld %ld\n", before, taken - before);
+  return count < 3;
+}
+"""
+"""Runs a bundle with four batches, and again: how many pieces of memory both took."""
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("text", ["digits", SEVERAL, CHOICE], ids=["digits", "several", "choice"])
+def test_calls_with_shapes_that_were_there_take_no_memory(digits, compiled, tmp_path, text, threads) -> None:
+    compiler = shutil.which("cc") or pytest.skip("no cc")
+    (tmp_path / "main.c").write_text(COUNTED)
+    built = build_runtime.build_libraries(level_here().arch)[1]
+    flags = ["-O1", "-Wall", "-Werror", "-I", build_runtime.RUNTIME, f"-Wl,-rpath,{built.parent}"]
+    made = subprocess.run([compiler, *flags, tmp_path / "main.c", built, "-o", tmp_path / "main"], capture_output=True)
+    if b"__libc_" in made.stderr:
+        pytest.skip("no glibc, whose memory is counted")
+    assert made.returncode == 0, made.stderr
+    draw = np.random.default_rng(2)
+    weights = {SEVERAL: (4, 3, 3, 3), CHOICE: (3, 4)}
+    bundle = digits if text == "digits" else compiled(model_of(text, draw.standard_normal(weights[text], np.float32)))
+    done = subprocess.run([tmp_path / "main", bundle, threads], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    first, again = map(int, done.stdout.split())
+    assert first > 10
+    assert again == 0
+
+
+def test_the_library_writes_to_no_memory_of_its_own_but_what_it_finds_out_of_the_processor() -> None:
+    nm = shutil.which("nm") or pytest.skip("no nm")
+    archive = build_runtime.build_libraries(level_here().arch)[0]
+    listed = subprocess.run([nm, archive], capture_output=True, text=True, check=True).stdout
+    symbols = [line.split()[1:] for line in listed.splitlines() if len(line.split()) == 3]
+    assert len(symbols) > 500
+    written = {name for kind, name in symbols if kind in "bBC"}
+    facts = ("tile", "int8", "amx", "has_byte_tables")
+    assert {name for name in written if not any(fact in name for fact in facts)} == set()
+
+
 @pytest.mark.parametrize(("name", "function"), [("libdigits-2.a", "digits_2_open"), ("7.a", "_7_open")])
 @pytest.mark.parametrize(("arch", "machine"), [("x86_64", 62), ("aarch64", 183)])
 def test_a_library_is_named_as_its_file_and_of_one_architecture(
