@@ -32,8 +32,8 @@ _NOT_HERE = ("-fPIC", "-pthread")
 _NAMES = [f"-Dnnd_{name}=nnd_kernel_{name}" for name in ("run", "level")]
 """Names of the kernels that the runtime has too."""
 _READ_ONCE = (
-    "bundle.c", "canonical.c", "code.c", "container.c", "document.c", "fit.c", "form.c", "program.c", "session.c",
-    "shown.c", "steps_read.c", "values.c",
+    "bundle.c", "canonical.c", "code.c", "container.c", "document.c", "expand.c", "fit.c", "form.c", "inside.c",
+    "json.c", "program.c", "session.c", "shown.c", "steps_read.c", "values.c",
 )  # fmt: skip
 """Sources of the runtime that a bundle is read by, which takes no time worth half of their size."""
 
