@@ -390,7 +390,10 @@ np.savez(sys.argv[3], *[outputs[one.name] for one in program.outputs])
 
 
 def _programs(report: Report, options: argparse.Namespace) -> None:
-    columns = ("program MB", "bundle kB", "first result ms", "Python", "memory MB", "Python", "call ms", "Python")
+    columns = (
+        "program MB", "bundle kB", "first result ms", "Python", "of a processor", "Python", "memory MB", "Python",
+        "call ms", "Python",
+    )  # fmt: skip
     table = report.table("model", *(f"{name}:" for name in columns))
     for path in (DIGITS, *sorted(options.models.glob("*.onnx"))):
         if path.stem not in NOT_BY_NATIVE:
@@ -419,7 +422,7 @@ def _program(table: Table, model: Path, options: argparse.Namespace) -> None:
     files = [str(options.folder / f"{one}.npz") for one in ("inputs", name)]
     python = [sys.executable, "-c", _BY_PYTHON, str(bundle), *files]
     commands = {"program": [*here, "-o", str(out)], "python": python}
-    found: dict[str, list[tuple[float, float]]] = {key: [] for key in commands}
+    found: dict[str, list[tuple[float, float, float]]] = {key: [] for key in commands}
     _process(python)  # which Python may have to compile first
     for _ in range(options.rounds):
         for key, command in commands.items():
@@ -439,24 +442,27 @@ def _program(table: Table, model: Path, options: argparse.Namespace) -> None:
                 loaded.run(inputs)
                 times.append(time.perf_counter() - start)
             calls["python"].append(statistics.median(times) * 1e3)
-    first = [statistics.median(one[0] for one in found[key]) for key in commands]
-    memory = [statistics.median(one[1] for one in found[key]) for key in commands]
+    taken = [statistics.median([one[i] for one in found[key] if one[i]] or [0.0]) for i in range(3) for key in commands]
     each = [statistics.median(calls[key]) for key in commands]
     sizes = f"{written.num_bytes / 1e6:.1f}", f"{written.bundle_bytes / 1e3:,.0f}"
-    table.row(name, *sizes, *(f"{one:.1f}" for one in (*first, *memory)), *(f"{one:.4f}" for one in each))
+    table.row(name, *sizes, *(f"{one:.1f}" for one in taken), *(f"{one:.4f}" for one in each))
 
 
-def _process(command: list[str]) -> tuple[float, float]:
-    """Returns the milliseconds of a process from start to end, and the most megabytes that were resident."""
-    start, most = time.perf_counter(), 0.0
+def _process(command: list[str]) -> tuple[float, float, float]:
+    """Returns milliseconds of a process from start to end, those of a processor, and the most megabytes resident.
+
+    These are 0 of a process that ended before it was looked at.
+    """
+    start, most, ended = time.perf_counter(), 0.0, 0
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     told = Path(f"/proc/{process.pid}/status")  # of what is run now: `ru_maxrss` is of what was before it too
-    while process.poll() is None:
+    while not ended:
         with contextlib.suppress(OSError, StopIteration):
             lines = told.read_text(encoding="ascii").splitlines()
             most = max(most, float(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024)
+        ended, process.returncode, used = os.wait4(process.pid, os.WNOHANG)
     assert process.returncode == 0, command
-    return (time.perf_counter() - start) * 1e3, most
+    return (time.perf_counter() - start) * 1e3, (used.ru_utime + used.ru_stime) * 1e3, most
 
 
 def _command(report: Report, options: argparse.Namespace) -> None:
