@@ -3,6 +3,7 @@
 
 import platform
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ from faulty_backends import install
 from nndeploy_kernels import build_runtime, loading
 from nndeploy_kernels.build import build, level_here
 from nndeploy_kernels.levels import LEVELS
+from nndeploy_native import session
 from served_commands import manager, served
+
+from nndeploy.target.target import host_target
 
 __all__ = ["install", "manager", "served"]
 
@@ -28,12 +32,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def python_at_v2(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets Python run at the level whose arithmetic is that of WebAssembly without relaxed SIMD."""
+    """Lets Python run as WebAssembly without relaxed SIMD does: by that level, and the second cache it supposes."""
     if platform.machine() != "x86_64":
         pytest.skip("no level of this architecture has the arithmetic of WebAssembly")
     level = next(one for one in LEVELS if one.name == "x86-64-v2")
     build(level)
     monkeypatch.setattr(loading, "installed", lambda *_: level)
+    caches = tuple(one for one in host_target().caches if one[0] != "l2")  # by which long sums are cut into blocks
+    monkeypatch.setattr(session, "host_target", lambda: replace(host_target(), caches=caches))
 
 
 @pytest.fixture(scope="session")
