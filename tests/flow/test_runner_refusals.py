@@ -181,6 +181,7 @@ def edits(data: bytes) -> Iterator[tuple[str, bytes]]:
     yield "no zip64 record", data[:-98] + b"PK\6\5" + data[-94:]
     yield "several disks", data[:-82] + b"\1" + data[-81:]
     yield "two counts", data[:-74] + b"\77" + data[-73:]
+    yield "a directory below zero", data[:-43] + b"\x80" + data[-42:]
     yield "another directory", data[:-58] + b"\77" + data[-57:]
     record = data.index(b"PK\1\2")
     for what, offset, byte in (

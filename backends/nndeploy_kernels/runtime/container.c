@@ -284,7 +284,7 @@ int nnd_container_read(struct nnd_container *container, struct nnd_arena *arena,
   if (end < 0) return nnd_no_end_record(source, arena, error);
   if (!nnd_source_read(source, end, NND_TRAILER_BYTES, trailer, error)) return 0;
   const int64_t count = (int64_t)nnd_got(trailer + 32, 8), start = (int64_t)nnd_got(trailer + 48, 8);
-  nnd_put_end(again, (uint64_t)count, (uint64_t)start, (uint64_t)(end - start));
+  nnd_put_end(again, (uint64_t)count, (uint64_t)start, (uint64_t)end - (uint64_t)start);
   if (memcmp(trailer + NND_TRAILER_BYTES - NND_END_BYTES, again + NND_TRAILER_BYTES - NND_END_BYTES, NND_END_BYTES))
     return nnd_no_end_record(source, arena, error);
   if (start < 0 || start > end || memcmp(trailer, again, sizeof again)) return nnd_bad_end_records(trailer, end, error);
