@@ -19,8 +19,8 @@ MACHINE_WORDS = (
 OTHER_PROJECT = re.compile("pip install " + r"nndeploy(?!-toolchain)")
 FROM_AN_INDEX = re.compile(r"pip (?:install|wheel|download)\b(?!.*--(?:no-index|require-hashes)).*\bnndeploy-toolchain")
 SUFFIXES = {
-    *(".py", ".typed", ".c", ".h", ".cc", ".hpp", ".sh", ".md", ".html", ".css", ".mjs", ".rs", ".ts", ".txt"),
-    *(".toml", ".json", ".jsonl", ".yml", ".yaml", ".ini", ".conf", ".service", ".timer", ".lock"),
+    *(".py", ".typed", ".c", ".h", ".cc", ".hpp", ".sh", ".md", ".html", ".css", ".mjs", ".rs", ".go", ".ts"),
+    *(".txt", ".mod", ".toml", ".json", ".jsonl", ".yml", ".yaml", ".ini", ".conf", ".service", ".timer", ".lock"),
     *(".onnx", ".npz", ".png", ".svg", ".nnd"),
 }
 WITHOUT_SUFFIX = {"Containerfile", "LICENSE", "Makefile", "run", ".clang-format", ".gitignore"}
