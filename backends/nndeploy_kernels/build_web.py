@@ -32,10 +32,10 @@ _NOT_HERE = ("-fPIC", "-pthread")
 _NAMES = [f"-Dnnd_{name}=nnd_kernel_{name}" for name in ("run", "level")]
 """Names of the kernels that the runtime has too."""
 _READ_ONCE = (
-    "bundle.c", "canonical.c", "code.c", "container.c", "document.c", "expand.c", "fit.c", "form.c", "inside.c",
-    "json.c", "program.c", "session.c", "shown.c", "steps_read.c", "values.c",
+    "bundle.c", "canonical.c", "code.c", "container.c", "document.c", "expand.c", "fit.c", "form.c",
+    "inside.c", "json.c", "program.c", "session.c", "shown.c", "steps.c", "steps_read.c", "tables.c", "values.c",
 )  # fmt: skip
-"""Sources of the runtime that a bundle is read by, which takes no time worth half of their size."""
+"""Sources of the runtime by which bundles are read and texts handled, which takes no time worth half of their size."""
 
 
 def build_package() -> list[Path]:
@@ -76,9 +76,9 @@ def build_module(level: Level, *, threads: bool = False) -> Path:
 
 def _runtime_sources() -> Sequence[str]:
     """Returns the sources of the runtime, from the folder of the kernels."""
-    not_here = ("level.c", "platform.c", "platform_linux.c")
+    not_here = ("decisions.c", "level.c", "platform.c", "platform_linux.c")
     names = [path.name for path in sorted(RUNTIME.glob("*.c")) if path.name not in not_here]
-    return [*(f"../runtime/{name}" for name in names), "../web/platform.c"]
+    return [*(f"../runtime/{name}" for name in names), "../web/decisions.c", "../web/platform.c"]
 
 
 if __name__ == "__main__":
