@@ -126,13 +126,19 @@ def tables_to_data(plan_sha256: str, tables: Sequence[TunedTable]) -> dict[str, 
             {
                 "box": one.box,
                 "shapes": [list(shape) for shape in one.shapes],
-                "steps": {str(number): choice_to_data(how) for number, how in enumerate(one.choices) if how != BY_RULE},
+                "steps": _steps_to_data(one.choices),
                 "rule_us": one.rule_us,
                 "tuned_us": one.tuned_us,
             }
             for one in tables
         ],
     }
+
+
+def _steps_to_data(choices: Sequence[StepChoice]) -> dict[str, Any]:
+    """Returns the choices that are not the rule's; names are sorted, of which the C runtime reads any number."""
+    steps = {str(number): choice_to_data(how) for number, how in enumerate(choices) if how != BY_RULE}
+    return dict(sorted(steps.items()))
 
 
 def tables_from_data(data: Any, plan_sha256: str, num_steps: int) -> list[TunedTable]:

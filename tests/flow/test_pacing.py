@@ -111,9 +111,8 @@ def test_a_long_own_kernel_is_slept_in(size, filters, attributes, tmp_path) -> N
         plan, records = program.pacing.pacer.plan(), list(program.pacing.pacer.records)[-5:]
     longest = max(plan, key=lambda point: point.amount_us)
     assert longest.parts > 3
-    # A neighbour that takes the core makes a run longer, never shorter, and one that is late sleeps less.
-    assert max(len(record.late) for record in records) > 1
-    assert min(record.longest_run for record in records) < longest.amount_us * 1000 / 2
+    # A run that a neighbour made late sleeps less often; what is slept more often than there are points, is within one.
+    assert max(len(record.late) for record in records) > len(plan)
 
 
 def test_a_new_shape_is_learnt_before_it_is_paced(tmp_path: Path) -> None:

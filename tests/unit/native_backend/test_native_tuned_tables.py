@@ -202,9 +202,12 @@ def test_decisions_of_another_plan_or_machine_are_refused(opened: Callable[..., 
 
 
 def test_a_table_is_what_its_data_says() -> None:
-    choices = (StepChoice(), StepChoice(chunks=3), StepChoice(stores=2, sharing=1))
+    choices = (StepChoice(), StepChoice(chunks=3), StepChoice(stores=2, sharing=1)) * 5
     tables = [TunedTable({"threads": 2}, ((1, 2), ()), choices, 3.5, 2.0)]
-    assert tables_from_data(json.loads(json.dumps(tables_to_data("a", tables))), "a", 3) == tables
+    data = tables_to_data("a", tables)
+    assert tables_from_data(json.loads(json.dumps(data)), "a", 15) == tables
+    names = list(data["tables"][0]["steps"])
+    assert names == sorted(names)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -118,6 +118,9 @@ typedef void (*nnd_int8_multiplier)(const struct nnd_int8_blocks *blocks);
  */
 nnd_int8_multiplier nnd_int8_multiplier_here(int plain, nnd_size rows, nnd_size k, nnd_size columns);
 
+/* Whether there is one: libraries that know of none leave out what asks for it. */
+NND_INLINE int nnd_int8_by_blocks(nnd_int8_multiplier multiply) { return multiply != NULL; }
+
 /* Packs a strip of `count` rows, [block][NND_INT8_STRIP][NND_INT8_BLOCK], zeros behind their k. Rows are as those of
  * struct nnd_int8_job; those behind `count` are left as they are. */
 void nnd_int8_pack_strip(const void *const *rows, nnd_size tap_rows, nnd_size taps, nnd_size k, nnd_size count,
@@ -131,6 +134,10 @@ double nnd_int8_multiply_tiles(nnd_size times);
 NND_INLINE nnd_int8_multiplier nnd_int8_multiplier_here(int plain, nnd_size rows, nnd_size k, nnd_size columns) {
   (void)plain, (void)rows, (void)k, (void)columns;
   return NULL;
+}
+NND_INLINE int nnd_int8_by_blocks(nnd_int8_multiplier multiply) {
+  (void)multiply;
+  return 0;
 }
 NND_INLINE void nnd_int8_pack_strip(const void *const *rows, nnd_size tap_rows, nnd_size taps, nnd_size k,
                                     nnd_size count, char *to) {

@@ -87,7 +87,7 @@ struct nnd_int8_conv_fields {
 };
 
 static nnd_size nnd_conv_row(const struct nnd_int8_conv_fields *t, nnd_size tile) {
-  return t->multiply ? nnd_int8_strip_row(t->strips, tile) : nnd_int8_tile_row(t->tiles, tile);
+  return nnd_int8_by_blocks(t->multiply) ? nnd_int8_strip_row(t->strips, tile) : nnd_int8_tile_row(t->tiles, tile);
 }
 
 /* An output pixel, and where its window begins. */
@@ -249,7 +249,7 @@ static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct
         sum += (uint32_t)nnd_int8_row_sum(pointers[tap * NND_INT8_MOST_ROWS + r], own->k, t->is_signed);
       *sums++ = (int32_t)sum;
     }
-    if (t->multiply) {
+    if (nnd_int8_by_blocks(t->multiply)) {
       nnd_int8_pack_strip(pointers, NND_INT8_MOST_ROWS, taps, own->k, count, packed);
       packed += nnd_int8_strip_bytes(taps, own->k), row = (uint8_t *)scratch + t->rows_at;
     } else {
@@ -346,8 +346,9 @@ static void nnd_run_int8_convolution(const void *fields, void *const *at, struct
     const nnd_size batch = unit / of_batch, group = unit % of_batch / t->panels, panel = unit % t->panels;
     panels = nnd_min(t->panels - panel, last - unit);
     nnd_prepare_batch(t, &d, batch, group, part.scratch);
-    if (t->multiply) nnd_run_conv_strips(t, &d, batch, group, panel, panel + panels, part.scratch);
-    for (nnd_size i = 0; !t->multiply && i < panels; i++)
+    const int by_blocks = nnd_int8_by_blocks(t->multiply);
+    if (by_blocks) nnd_run_conv_strips(t, &d, batch, group, panel, panel + panels, part.scratch);
+    for (nnd_size i = 0; !by_blocks && i < panels; i++)
       nnd_run_conv_panel(t, &d, batch, group, panel + i, part.scratch);
   }
 }

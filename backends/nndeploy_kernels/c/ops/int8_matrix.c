@@ -201,7 +201,8 @@ static void nnd_run_connected(const void *fields, void *const *at, struct nnd_pa
   nnd_share(t->groups * t->panels, part, &unit, &last);
   while (unit < last) {
     const nnd_size group = unit / t->panels, panel = unit % t->panels, end = nnd_min(t->panels, panel + last - unit);
-    (t->multiply ? nnd_run_connected_strips : nnd_run_connected_group)(t, &d, group, panel, end, part.scratch);
+    (nnd_int8_by_blocks(t->multiply) ? nnd_run_connected_strips : nnd_run_connected_group)(t, &d, group, panel, end,
+                                                                                           part.scratch);
     unit += end - panel;
   }
 }

@@ -172,8 +172,9 @@ static void nnd_run_int8_padded(const void *fields, void *const *at, struct nnd_
     const nnd_size top = nnd_even(y.out_size, t->batches, batch), bottom = nnd_even(y.out_size, t->batches, batch + 1);
     nnd_copy_padded(t, d.a + number * y.size * x.size * t->image.channels, top, bottom - top, zero,
                     (uint8_t *)part.scratch);
-    if (t->multiply) nnd_run_padded_strips(t, &d, number, top, bottom, panel, panel + panels, part.scratch);
-    for (nnd_size i = 0; !t->multiply && i < panels; i++)
+    const int by_blocks = nnd_int8_by_blocks(t->multiply);
+    if (by_blocks) nnd_run_padded_strips(t, &d, number, top, bottom, panel, panel + panels, part.scratch);
+    for (nnd_size i = 0; !by_blocks && i < panels; i++)
       nnd_run_padded_panel(t, &d, number, top, bottom, panel + i, part.scratch);
   }
 }
