@@ -225,6 +225,8 @@ MANIFESTS: dict[str, Callable[[dict[str, object]], bytes | None]] = {
     "no ASCII": lambda m: canonical_json(m).replace(b'"model_name":"', b'"model_name":"\xc3\xa9', 1),
     "too deep": lambda m: m.update(provenance=json.loads('{"a":' * 40 + "1" + "}" * 40)),
     "an infinity": lambda m: canonical_json(m).replace(b"0.001", b"1e999", 1),
+    "a number alone": lambda _: b"1e5",
+    "an exponent beyond any": lambda _: b"-2E-99999999999999999999",
     "a field more": lambda m: m.update(zz=1),
     "a member that is not there": lambda m: m["members"].update(zz={"sha256": "0" * 64, "size_bytes": 1}),  # type: ignore[attr-defined]
     "a member that is not listed": lambda m: m["members"].pop("report.json") and None,  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define NND_MOST_DIGITS 17 /* of a float64 that is read again */
+#define NND_MOST_EXPONENT 1000000
 
 void nnd_write(struct nnd_writing *to, const char *text, int64_t size) {
   if (to->size + size > to->room) {
@@ -57,6 +58,14 @@ void nnd_write_string(struct nnd_writing *to, const struct nnd_text *text) {
   nnd_write(to, "\"", 1);
 }
 
+/* Reads the exponent [c, end) of a number, behind which nothing may be read; beyond any float64 it is only so large. */
+static int64_t nnd_exponent_of(const char *c, const char *end) {
+  const int is_signed = c < end && (*c == '-' || *c == '+'), is_negative = is_signed && *c == '-';
+  int64_t exponent = 0;
+  for (c += is_signed; c < end && exponent < NND_MOST_EXPONENT; c++) exponent = 10 * exponent + (*c - '0');
+  return is_negative ? -exponent : exponent;
+}
+
 /* Splits the text of a number into its digits, without a point, and the power of ten of the last of them. */
 static int nnd_digits_of(const struct nnd_text *text, char *digits, int room, int64_t *power) {
   int count = 0;
@@ -72,7 +81,7 @@ static int nnd_digits_of(const struct nnd_text *text, char *digits, int room, in
     *power -= is_behind;
   }
   digits[count] = 0;
-  if (c < end) *power += strtoll(c + 1, NULL, 10);
+  if (c < end) *power += nnd_exponent_of(c + 1, end);
   return count;
 }
 
