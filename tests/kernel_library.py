@@ -7,7 +7,7 @@ import inspect
 import mmap
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 
 import numpy as np
@@ -210,16 +210,9 @@ def run_plan(
     copied = Guarded(len(weights), 64)
     copied.bytes[:] = np.frombuffer(weights, np.uint8)
     options = Options(l2_bytes, buffer_bytes, threads, 0, plain_bytes, shares_all)
-    if was_packed:
-        image = Guarded(5 * len(weights) + _ROOM, 64)
-        options.image, options.image_bytes = image.address, image.bytes.size
-        options.packs_all_late = options.gives_weights = 1
-        model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols, choices)
-        options.image_bytes = lib.nnd_model_image_bytes(ctypes.c_void_p(model))
-        options.image_is_packed = 1
-        lib.nnd_table_free(table)
-        lib.nnd_model_close(model)
-    model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols, choices)
+    open_it = partial(opened, lib, words, copied.address, len(weights), options, arrays, symbols, choices)
+    image = _image_left_by(lib, options, len(weights), open_it) if was_packed else None
+    model, table = open_it()
     borders = [_border(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))]
     if shapes is not None:
         borders = [(dtype, shape) for (dtype, _), shape in zip(borders, shapes, strict=True)]
@@ -242,9 +235,24 @@ def run_plan(
         lib.nnd_pool_free(pool)
     lib.nnd_table_free(table)
     lib.nnd_model_close(model)
+    del image  # in which the model's weights lay
     if has_fault:
         raise OutOfRangeError(call.fault_step, call.fault_at, call.fault_index, call.fault_size)
     return [array.copy() for array, _ in results]
+
+
+def _image_left_by(
+    lib: ctypes.CDLL, options: Options, num_weight_bytes: int, open_it: Callable[[], tuple[int, int]]
+) -> Guarded:
+    """Returns the image of a model that was opened and closed; the next one with `options` takes it."""
+    image = Guarded(5 * num_weight_bytes + _ROOM, 64)
+    options.image, options.image_bytes = image.address, image.bytes.size
+    options.packs_all_late = options.gives_weights = 1
+    model, table = open_it()
+    options.image_bytes, options.image_is_packed = lib.nnd_model_image_bytes(ctypes.c_void_p(model)), 1
+    lib.nnd_table_free(table)
+    lib.nnd_model_close(model)
+    return image
 
 
 def scratch_bytes(

@@ -73,7 +73,7 @@ def _sessions(
     shared_in = options.cache_dir if options.shares_weights else ""
     box = cache(lambda: _box(str(metadata.get("precision", "fp32")), host, buffer_bytes, threads))
 
-    def opened(name: str, ways: bytes) -> OpenedModel:
+    def opened(name: str, ways: bytes, shared_in: str = "") -> OpenedModel:
         how = Options(caches.get("l2", 0), buffer_bytes, threads)
         return opened_model(library, bytes(files[name]), weights, how, ways, shared_in)
 
@@ -82,7 +82,7 @@ def _sessions(
         for name, document in zip(names, documents, strict=True)
     ]
     models = [
-        opened(name, ways_for(document, one.choices))
+        opened(name, ways_for(document, one.choices), shared_in)
         for name, document, one in zip(names, documents, tuned, strict=True)
     ]
     for name, model, document in zip(names, models, documents, strict=True):
@@ -91,7 +91,7 @@ def _sessions(
             raise BundleError(f"{name} and {DOCUMENT_FILE} are of two builds")
     pool = _pool_for(max(models, key=lambda model: model.num_steps), threads) if models else None
     return [
-        PlanSession(model, document, pool, one, partial(opened, name))
+        PlanSession(model, document, pool, one, partial(opened, name))  # ways that are tried leave no file
         for name, model, document, one in zip(names, models, documents, tuned, strict=True)
         if pool
     ]

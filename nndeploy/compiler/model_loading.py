@@ -73,10 +73,10 @@ def model_to_compile(
     last = frozenset[str]() if options.pipeline is None else options.pipeline.last_positions(_outside(loaded))
     none: frozenset[str] = frozenset()
     own = compilation.or_else("names of sizes were not checked", lambda: independent_symbols(compilation, loaded), none)
-    if not own:
-        return with_last_position(loaded, last)
+    if own:
+        loaded = load(independent=own)
     compilation.warnings += [f"{name!r:.80} is no single size: each place where it stands has its own" for name in own]
-    return with_last_position(load(independent=own), last)
+    return with_last_position(loaded, last)
 
 
 def extra_domains(compilation: Compilation, chains: Sequence[TargetBackends]) -> Set[str]:

@@ -75,14 +75,8 @@ def _pipeline(files: ModelFolder, names: tuple[str, ...], head: FacesFromGrids) 
         step("nms", f"iou = {of.iou}", *['also = ["keypoints"]'] * head.points, *["inclusive = true"] * of.inclusive),
     ]
     shown = "\n".join(f"    {one}," for one in steps)
-    fitted = step(
-        "letterbox",
-        *size,
-        'place = "top-left"',
-        "fill = [0, 0, 0]",
-        "antialias = false",
-        'out = ["small", "transform"]',
-    )
+    corner = ('place = "top-left"', "fill = [0, 0, 0]")
+    fitted = step("letterbox", *size, *corner, "antialias = false", 'out = ["small", "transform"]')
     return f"""\
 # Images to the faces in them, by {of.name}, and to points of each: eyes, nose, corners of the mouth.
 #   nndeploy compile {files.model} --pipeline {files.out} -o faces.nnd

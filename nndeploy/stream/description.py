@@ -8,7 +8,7 @@ field that a step takes is there when it runs, and nothing here is checked again
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.values.types import Value
@@ -43,21 +43,14 @@ def step_name(step: StageStep) -> str:
 
 def largest_values(step: StageStep) -> dict[str, int]:
     """Returns the largest whole numbers that a step gives, by field, where its processor knows them."""
-    processor = getattr(step, "processor", step)
-    known: Mapping[str, int] = getattr(processor, "largest_values", {})
-    return {
-        name: known[own] for own, name in zip(getattr(processor, "gives", ()), step.gives, strict=True) if own in known
-    }
+    known: Mapping[str, int] = _said(step, "largest_values", {})
+    return {name: known[own] for own, name in _by_own_names(step, "gives").items() if own in known}
 
 
 def handed_on(step: StageStep) -> dict[str, str]:
     """Returns the fields that a step gives with the numbers of one that it takes, as its processor says, and which."""
-    processor = getattr(step, "processor", step)
-    own: Collection[str] = getattr(processor, "hands_on", ())
-    takes, gives = (
-        dict(zip(getattr(processor, key, ()), getattr(step, key), strict=True)) for key in ("takes", "gives")
-    )
-    return {gives[name]: takes[name] for name in own}
+    takes, gives = (_by_own_names(step, key) for key in ("takes", "gives"))
+    return {gives[name]: takes[name] for name in _said(step, "hands_on", ())}
 
 
 def optional_fields(step: StageStep) -> tuple[str, ...]:
@@ -67,9 +60,18 @@ def optional_fields(step: StageStep) -> tuple[str, ...]:
 
 def read_last(step: StageStep) -> frozenset[str]:
     """Returns the fields of which a step reads the last position alone, where its processor says so."""
-    processor = getattr(step, "processor", step)
-    own: Collection[str] = getattr(processor, "reads_last", ())
-    return frozenset(name for one, name in zip(getattr(processor, "takes", ()), step.takes, strict=True) if one in own)
+    own: Collection[str] = _said(step, "reads_last", ())
+    return frozenset(name for one, name in _by_own_names(step, "takes").items() if one in own)
+
+
+def _said(step: StageStep, key: str, otherwise: Any) -> Any:
+    """Returns what a step's processor says of itself; a step that has none speaks for itself."""
+    return getattr(getattr(step, "processor", step), key, otherwise)
+
+
+def _by_own_names(step: StageStep, key: str) -> dict[str, str]:
+    """Returns the fields that a step `takes` or `gives`, by what its processor calls them."""
+    return dict(zip(_said(step, key, ()), getattr(step, key), strict=True))
 
 
 class Condition(Protocol):

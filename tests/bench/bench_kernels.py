@@ -99,7 +99,7 @@ class Case:
     given: tuple[Array, ...] = ()
     tolerance: float = TOLERANCE
     elements: tuple[str, str] = ("float32", "float32")
-    """Of x and of the output."""
+    """The element types of x and of the output."""
 
 
 def _products(report: Report, lib: ctypes.CDLL, options: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from native_models import Array, built, model_of, reals
 from nndeploy_native import packed_weights as module
 from nndeploy_native.kernel_library import kernel_library
 from nndeploy_native.opened_model import OpenedModel, Options
+from nndeploy_native.plan_session import PlanSession
 from nndeploy_native.probe import probe
 from nndeploy_native.session import open_session
 
@@ -78,6 +79,15 @@ def test_processes_map_one_file(artifact: Artifact, tmp_path: Path) -> None:
     how = OpenOptions(threads=1, cache_dir=str(tmp_path), shares_weights=True)
     with closing(open_session(files, artifact.metadata, how)):
         assert str(the_file(tmp_path)) in Path("/proc/self/maps").read_text()
+
+
+def test_ways_that_are_tried_leave_no_file(artifact: Artifact, tmp_path: Path) -> None:
+    how = OpenOptions(threads=1, cache_dir=str(tmp_path), shares_weights=True)
+    with closing(open_session(Files(artifact.files), artifact.metadata, how)) as session:
+        assert isinstance(session, PlanSession)
+        before = the_file(tmp_path).stat().st_ino
+        session._opened(bytes([1, 1, 1]))
+        assert the_file(tmp_path).stat().st_ino == before
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@
 
 #define NND_AMX_TARGET __attribute__((target("amx-tile,amx-int8")))
 /* Products of fewer rows, k or multiplications are left to VNNI: to take tiles, to store sums and to read them again
- * takes longer than that. Measured on a Xeon of 2023. */
+ * takes longer than that. Measured on an Intel Xeon, 2026-11-30. */
 #ifndef NND_AMX_LEAST_PRODUCTS /* tests take tiles for all */
 #define NND_AMX_LEAST_ROWS 4
 #define NND_AMX_LEAST_K 32
