@@ -107,6 +107,7 @@ def _scores(files: ModelFolder) -> tuple[str, int | None]:
     """Returns the output with scores of classes, and how many there are."""
     for name, kind in files.outputs.items():
         shape = kind.shape or ()
-        if kind.dtype.startswith("float") and len(shape) == 2:
+        if kind.dtype.startswith("float") and len(shape) == 2 and shape[1] != 1:
             return name, shape[1] if isinstance(shape[1], int) else None
-    raise DataError("the model gives no scores of classes", where=str(files.model), hint="float32[N,classes] is needed")
+    hint = "float32[N,classes] is needed; `new rerank` is for one score of two texts"
+    raise DataError("the model gives no scores of classes", where=str(files.model), hint=hint)

@@ -29,7 +29,7 @@ kind = "lines"    # a text a line; json-lines reads {{"text": "..."}}
 [[level]]
 
 [[level.pipeline]]
-name = "embed"{renamed}{_batch(files, output)}
+name = "embed"{renamed}{batch(files, output)}
 
 [[level.pipeline.loader]]
 steps = [
@@ -48,15 +48,15 @@ fields = ["embedding"]
 """
 
 
-def tokenize(files: ModelFolder) -> str:
-    """Returns the step that makes the model's inputs of a text.
+def tokenize(files: ModelFolder, step: str = "tokenize") -> str:
+    """Returns the step, of this name, that makes the model's inputs of a text or a pair.
 
     Raises:
         DataError: the model takes no tokens.
         MissingInputError: there is no tokenizer.
     """
     tokenizer, ids = files.named(files.needed("tokenizer.json", "that of the model")), token_input(files)
-    return f'{{ use = "tokenize", tokenizer = {tokenizer}{_length(files, ids)}{dtype_of(ids)} }},'
+    return f'{{ use = "{step}", tokenizer = {tokenizer}{_length(files, ids)}{dtype_of(ids)} }},'
 
 
 def token_input(files: ModelFolder) -> TensorType:
@@ -105,7 +105,7 @@ def _vectors(files: ModelFolder) -> tuple[str, list[tuple[str, str]]]:
     raise DataError("the model gives no vectors", where=str(files.model), hint=hint)
 
 
-def _batch(files: ModelFolder, output: str) -> str:
+def batch(files: ModelFolder, output: str) -> str:
     """Returns the line that lets texts go through the model together, "" where it takes one at a time."""
     first = {kind.shape[0] if kind.shape else None for kind in (*files.inputs.values(), files.outputs[output])}
     if not all(isinstance(size, str) for size in first) or len(first) > 1:

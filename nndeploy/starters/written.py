@@ -22,6 +22,7 @@ from nndeploy.starters.generate import generate
 from nndeploy.starters.maps import depth, segment
 from nndeploy.starters.model_folder import ModelFolder, model_folder
 from nndeploy.starters.ocr import ocr
+from nndeploy.starters.rerank import rerank
 from nndeploy.starters.transcribe import transcribe
 from nndeploy.starters.vad import vad
 from nndeploy.stream.description import PipelinePlan, RunnerPlan
@@ -33,6 +34,7 @@ from nndeploy.values.types import TensorType, Value
 KINDS: Mapping[str, Callable[..., str]] = MappingProxyType(
     {
         "embed": embed,
+        "rerank": rerank,
         "generate": generate,
         "classify": classify,
         "detect": detect,
@@ -131,7 +133,8 @@ def _made_of_one_input(
         DataError: a type is not the one that the model takes.
     """
     fields: dict[str, Value] = {
-        "text": "A text of a few words.", "data": _GREY_PNG, "samples": np.zeros(8000, np.float32), "rate": 8000,
+        "text": "A text of a few words.", "pair": "Another one.", "data": _GREY_PNG,
+        "samples": np.zeros(8000, np.float32), "rate": 8000,
     }  # fmt: skip
     made: dict[str, dict[str, str]] = {}
     for plan in pipelines:

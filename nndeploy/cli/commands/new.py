@@ -10,11 +10,12 @@ from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.value_types import ANY_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 
-KINDS = ("embed", "generate", "classify", "detect", "depth", "segment", "ocr", "vad", "transcribe")
+KINDS = ("embed", "rerank", "generate", "classify", "detect", "depth", "segment", "ocr", "vad", "transcribe")
 
 EXAMPLES = """\b
 Examples:
   nndeploy new embed --model minilm/model.onnx -o embed.toml
+  nndeploy new rerank --model reranker/model.onnx -o rerank.toml
   nndeploy new generate --model qwen/model.onnx -o write.toml
   nndeploy new detect --model yolo11n.onnx -o detect.toml
   nndeploy new ocr --model det.onnx --model cls.onnx --model rec.onnx -o ocr.toml
@@ -38,10 +39,11 @@ Examples:
 def new(kind: str, models: tuple[str, ...], language: str | None, output: Path, as_json: bool) -> None:
     """Write a pipeline file for a model.
 
-    KIND is embed (texts to vectors), generate (prompts to texts), classify (images or texts to classes), detect (images
-    to boxes, by a YOLO, or to faces, by SCRFD or YuNet), depth and segment (images to grey PNGs: how far each pixel is,
-    or its class), ocr (images to texts, by PP-OCR's detector, recogniser and, if you like, classifier of angles), vad
-    (sounds to times of speech, by Silero's VAD) or transcribe (sounds to texts, by Whisper's encoder and decoder).
+    KIND is embed (texts to vectors), rerank (questions and documents to scores), generate (prompts to texts), classify
+    (images or texts to classes), detect (images to boxes, by a YOLO, or to faces, by SCRFD or YuNet), depth and segment
+    (images to grey PNGs: how far each pixel is, or its class), ocr (images to texts, by PP-OCR's detector, recogniser
+    and, if you like, classifier of angles), vad (sounds to times of speech, by Silero's VAD) or transcribe (sounds to
+    texts, by Whisper's encoder and decoder).
     Names, sizes and types come from the model, all else from its metadata and from files that exporters write beside
     it: tokenizer.json, config.json, generation_config.json, preprocessor_config.json and others. The pipeline is
     checked on one input before it is written.

@@ -18,6 +18,8 @@ IDS = {"input_ids": "int64[n,t]", "attention_mask": "int64[n,t]"}
 STATES = {"last_hidden_state": "float32[n,t,8]"}
 POSITIONS = {"position_ids": "int64[n,t]"}
 SCORES = {"logits": "float32[n,t,400]"}
+KINDS_OF = "token_type_ids"
+IDENTITY, SIGMOID = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"
 
 
 def test_the_command_knows_each_kind() -> None:
@@ -87,6 +89,44 @@ def test_an_embedder_is_as_sentence_transformers_has_it(folder, files, length, b
     assert pipeline["batch"] == 32
 
 
+@pytest.mark.parametrize(("config", "steps"), [
+    ({}, ["tokenize-pair", "sigmoid", "class-probability"]),
+    ({"sentence_transformers": {"activation_fn": SIGMOID}}, ["tokenize-pair", "sigmoid", "class-probability"]),
+    ({"sentence_transformers": {"activation_fn": IDENTITY}}, ["tokenize-pair", "class-probability"]),
+    ({"sbert_ce_default_activation_function": IDENTITY}, ["tokenize-pair", "class-probability"]),
+])  # fmt: skip
+def test_a_reranker_ends_as_its_configuration_says(folder, config, steps) -> None:
+    write_model("m.onnx", IDS, {"logits": "float32[n,1]"})
+    beside(config=config)
+    pipeline, found = written("rerank")
+    assert [*found] == steps
+    assert pipeline["batch"] == 32
+
+
+def test_a_reranker_scores_pairs_whose_longer_text_is_cut(folder, capfd) -> None:
+    """The model gives the share of tokens that are of the second text, of [CLS] a [SEP] b [SEP], less a half."""
+    kinds = onnx.helper.make_node("ReduceMean", ["floats", "axes"], ["share"])
+    nodes = [
+        onnx.helper.make_node("Cast", ["token_type_ids"], ["floats"], to=onnx.TensorProto.FLOAT), kinds,
+        onnx.helper.make_node("Sub", ["share", "half"], ["logits"]),
+    ]  # fmt: skip
+    ids = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, ["n", "t"]) for name in (*IDS, KINDS_OF)]
+    logits = onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["n", 1])
+    constants = [onnx.numpy_helper.from_array(np.array([1]), "axes"),
+                 onnx.numpy_helper.from_array(np.float32(0.5), "half")]  # fmt: skip
+    graph = onnx.helper.make_graph(nodes, "g", ids, [logits], constants)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9), "m.onnx")
+    beside(config={"max_position_embeddings": 9})
+    assert run_command(["new", "rerank", "--model", "m.onnx", "-o", "p.toml"]) == 0
+    assert run_command(["compile", "m.onnx", "--pipeline", "p.toml", "-o", "m.nnd", "-q"]) == 0
+    pairs = [{"text": "a b a", "pair": "b"}, {"text": "a", "pair": "a " * 30}]  # 7 and, cut, 9 tokens
+    Path("pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    assert run_command(["run", "m.nnd", "--input", "pairs.jsonl", "--output", "scores.jsonl", "-q"]) == 0
+    found = [json.loads(line)["outputs"]["score"][0] for line in Path("scores.jsonl").read_text().splitlines()]
+    of_second = np.array([2 / 7, 6 / 9])
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(0.5 - of_second)), rtol=1e-6)
+
+
 @pytest.mark.parametrize(("inputs", "states"), [
     (dict.fromkeys(IDS, "int64[1,t]"), "float32[1,t,8]"), (dict.fromkeys(IDS, "int64[n,t]"), "float32[m,t,8]"),
     (dict.fromkeys(IDS, "int64[?,t]"), "float32[?,t,8]"),
@@ -122,6 +162,7 @@ def test_files_may_lie_above_the_model_and_the_pipeline_elsewhere(folder) -> Non
     ("embed", IDS, {"y": "int64[n,t,8]"}),
     ("embed", IDS | {"other": "float32[n]"}, STATES), ("embed", {"input_ids": "int64[n]"}, STATES),
     ("embed", IDS | {"token_type_ids": "int32[n,t]"}, STATES),
+    ("rerank", IDS, {"y": "float32[n,2]"}), ("classify", IDS, {"y": "float32[n,1]"}),
     ("generate", IDS, {"y": "float32[n,8]"}), ("generate", {"x": "int64[n,t]"}, SCORES),
     ("generate", IDS | {"past.0": "float32[n,2,p,8]"}, SCORES | {"cache": "float32[n,2,q,8]"}),
 ])  # fmt: skip
