@@ -257,3 +257,26 @@ def test_the_best_of_a_first_race_alone_races_against_further_candidates(tmp_pat
         "openvino": 0.1, "onnxruntime": 0.12, "openvino, as exported": 0.11, "onnxruntime, as exported": 0.115,
     }  # fmt: skip
     assert chosen(report) == "openvino"
+
+
+@pytest.mark.parametrize("refused", ["MatMul", "Relu"])
+def test_a_library_that_refuses_a_node_is_not_asked_about_the_graph_that_was_exported(
+    tmp_path, install, refused
+) -> None:
+    """It would be asked about each node, which takes long."""
+    asked = []
+
+    class Choosy(choosy_backend("hare", 1, *{"Identity", "Add", "MatMul", "Relu"} - {refused})):  # type: ignore[misc]
+        def supports(self, model: Any, *rest: Any) -> Any:
+            asked.append([node.op_type for node in model.graph])
+            return super().supports(model, *rest)
+
+    class Equal(InProcessWorkers):
+        def measure(self, paths: Any, samples: Any, options: Any) -> Measured:
+            return Measured([[0.01]] * len(paths))
+
+    install(Choosy)
+    made = onnx.parser.parse_model(TWO_PASSES.replace("h = Identity(x)", "[first] h = Identity(x)  [of] k = Relu(h)"))
+    compile_with(made, tmp_path / "m.nnd", backends=("hare", "onnxruntime"), samples=[SAMPLE], objective="latency",
+                 workers=Equal())  # fmt: skip
+    assert any("Identity" in one for one in asked) == (refused != "Relu")

@@ -15,10 +15,11 @@ import onnx_ir as ir
 from nndeploy.compiler.chains.chain_plan import ChainPlan, plan_for
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.errors import ModelError, UsageError
+from nndeploy.graph.nodes import node_name
 from nndeploy.graph.regions import Region
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.speeds import chain_seconds
-from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, Backend
+from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, TAKEN, Backend
 
 Pins = tuple[tuple[str, str], ...]
 """(glob of node names, backend)."""
@@ -101,6 +102,21 @@ def exported_alone(graphs: Graphs, engines: Sequence[Backend], order: Sequence[B
         for backend in engines
         if backend.tier in WHOLE_MODEL_TIERS
     ]
+
+
+def refusing_exported(graphs: Graphs, plans: Sequence[Planned]) -> set[str]:
+    """Returns the backends that refused a node of `plans` which the exporter wrote, so that they refuse its graph.
+
+    To ask them would take long: who refuses a graph is asked about each of its nodes.
+    """
+    kinds = {node_name(node): node.op_type for node in graphs[EXPORTED].graph} if EXPORTED in graphs else {}
+    return {
+        backend
+        for placement in (plan.plan.placement for plan in plans if plan.recipe.graph == OPTIMISED)
+        for node in placement.model.graph
+        for backend, answers in placement.answers.items()
+        if kinds.get(node_name(node)) == node.op_type and not answers.get(node_name(node), TAKEN).ok
+    }
 
 
 def alone_by_prediction(setting: Setting, graphs: Graphs, order: Sequence[Backend]) -> list[tuple[Recipe, float]]:

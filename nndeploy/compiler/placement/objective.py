@@ -44,6 +44,7 @@ from nndeploy.compiler.placement.candidates import (
     is_same,
     planned,
     plans_of,
+    refusing_exported,
     splits_of,
     variations,
 )
@@ -242,6 +243,7 @@ def _second_heat(
     """Returns what may win against the best of the first trials: engines alone, and the best with a region moved."""
     slow = [one.planned for one in trials if one.ms > EXPORTED_GAIN * best.ms]
     far = {plan.plan.regions[0].backend for plan in (*pruned, *slow) if plan.is_whole}
+    far |= refusing_exported(graphs, [one.planned for one in trials])
     engines = [backend for backend in order if backend.name not in far]
     recipes = [
         *exported_alone(graphs, engines, order, pins),
