@@ -16,7 +16,7 @@ each submodel needs the one before it, no place needs more memory than for one c
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from threading import Lock
 from typing import TypeAlias
@@ -28,6 +28,8 @@ from nndeploy.values.types import Value
 
 OnStage: TypeAlias = Callable[[str, int], None]
 """Is told of the end of each stage: the name of its place, and when the stage began (`time.perf_counter_ns`)."""
+
+ANY_CORE = nullcontext()
 
 _ON_STAGE: ContextVar[OnStage | None] = ContextVar("on_stage", default=None)
 
@@ -91,20 +93,24 @@ class StageStep:
         outputs: Sequence[str],
         leaving: Sequence[str],
         gpu_streams: GpuStreams | None,
+        cores: AbstractContextManager[object],
     ) -> None:
-        """Takes the steps; `outputs` are those of theirs that others read, `leaving` those that go on on the host."""
+        """Takes the steps; `outputs` are those of theirs that others read, `leaving` those that go on on the host.
+
+        Calls wait for their turn and run inside of `cores`.
+        """
         made = {name for step in steps for name in step.outputs}
         self.inputs = tuple(dict.fromkeys(name for step in steps for name in step.inputs if name not in made))
         self.outputs = tuple(outputs)
         self.place = place
-        self._turn = turn
+        self._turn, self._cores = turn, cores
         self._run = Chain(steps, outputs, one_by_one=True).run
         self._leaving, self._gpu_streams = tuple(leaving), gpu_streams
 
     def __call__(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         """Returns the outputs; `values` holds at least the inputs. Waits for its turn."""
         given = {name: values[name] for name in self.inputs}
-        with self._turn:
+        with self._cores, self._turn:
             began_ns, on_stage = time.perf_counter_ns(), _ON_STAGE.get()
             try:
                 return self._left(self._run(given))
@@ -120,9 +126,16 @@ class StageStep:
 
 
 def staged(
-    steps: Sequence[Runnable], places: Sequence[str], kept: Sequence[str], gpu_streams: GpuStreams | None
+    steps: Sequence[Runnable],
+    places: Sequence[str],
+    kept: Sequence[str],
+    gpu_streams: GpuStreams | None,
+    cores: AbstractContextManager[object] = ANY_CORE,
 ) -> list[StageStep]:
-    """Returns the stages of a chain, of whose steps each runs on one of `places`; `kept` are its outputs."""
+    """Returns the stages of a chain, of whose steps each runs on one of `places`; `kept` are its outputs.
+
+    Calls are inside of `cores` while they are in a stage.
+    """
     is_line = branch_edges(steps) is None
     owners = _with_islands(places) if is_line else list(places)
     turns = {place: Turn() for place in owners}
@@ -136,7 +149,7 @@ def staged(
         turn = turns[owners[begin]] if is_line else Turn()
         leaving = [name for name in outputs if name not in read_here]
         streams = gpu_streams if is_gpu(owners[begin]) else None
-        found.append(StageStep(owners[begin], turn, steps[begin:end], outputs, leaving, streams))
+        found.append(StageStep(owners[begin], turn, steps[begin:end], outputs, leaving, streams, cores))
     return found
 
 

@@ -5,7 +5,8 @@ Of N pools each gets an N-th of the cores that this process may use, those of on
 the nodes where its cores are: a session that is opened and run on its threads starts its own threads from there, so
 they are bound to the same nodes, and memory that they touch first is there. On which core of a node a thread runs is
 the system's choice, and a pool whose nodes are all that there are is bound to nothing: a thread that must stay on one
-core waits where other work takes it, while another core is free.
+core waits where other work takes it, while another core is free. Calls in such pools begin on a core that no other of
+them has: the system may have woken two on one.
 """
 
 import os
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from nndeploy.errors import UnavailableError
@@ -74,6 +76,30 @@ def _node_of() -> dict[int, int]:
     return found
 
 
+class SeparateCores:
+    """A `with` block for threads that compute beside each other: each begins on a core that no other inside it has.
+
+    A thread is moved there and not bound to it, so it goes on elsewhere where other programs take that core.
+    """
+
+    def __init__(self) -> None:
+        from ctypes import CDLL  # most programs start without it
+
+        self._core_of: dict[int, int] = {}  # by thread
+        self._current: Callable[[], int] = CDLL(None).sched_getcpu  # of the calling thread
+
+    def __enter__(self) -> None:
+        core, taken = self._current(), set(self._core_of.copy().values())
+        if core in taken and (free := (usable := os.sched_getaffinity(0)) - taken):
+            os.sched_setaffinity(0, free)
+            os.sched_setaffinity(0, usable)
+            core = self._current()
+        self._core_of[get_ident()] = core
+
+    def __exit__(self, *_: object) -> None:
+        del self._core_of[get_ident()]
+
+
 class CorePool:
     """What runs calls for a pool: threads that stay on its nodes, or the caller's thread where it is not bound."""
 
@@ -81,6 +107,11 @@ class CorePool:
         """Takes the place's name and its share; threads are begun when they are first needed."""
         self.name = name
         self._threads = _bound_threads(name, share) if share.cores else None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it has threads of its own, which stay on its nodes."""
+        return self._threads is not None
 
     def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Returns what `call` returns there, or raises what it raises."""

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,7 @@ from nndeploy.runtime.chain import Chain, ChainStep, Runnable, branch_edges, cop
 from nndeploy.runtime.chain_stages import staged
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
 from nndeploy.runtime.code_trust import is_stranger, why_no_code
-from nndeploy.runtime.core_pool import PoolStep
+from nndeploy.runtime.core_pool import PoolStep, SeparateCores
 from nndeploy.runtime.crossing import crossings
 from nndeploy.runtime.gpu_stream import GpuStreamStep
 from nndeploy.runtime.input_checks import InputChecks
@@ -35,6 +36,7 @@ from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
 from nndeploy.runtime.outside_sizes import OutsideSizes
 from nndeploy.runtime.places import ChainChoice, open_chain, wants_gpu
 from nndeploy.runtime.select import VARIANTS_FILE, Choice, SessionOptions
+from nndeploy.target.place_limits import num_calls
 from nndeploy.values.size import MAX_SIZE
 from nndeploy.values.types import Value
 
@@ -85,7 +87,8 @@ class Program:
             lambda: self._checked(_sample_of(bundle)),
         )
         places = [chain.place_of(submodel).name for submodel in chain.submodels]
-        stages = staged(steps, places, self._produced(), opened.gpu_streams) if len(set(places)) > 1 else []
+        spans, kept = len(set(places)) > 1, self._produced()
+        stages = staged(steps, places, kept, opened.gpu_streams, _cores_of(opened)) if spans else []
         found = tuple(dict.fromkeys(one.place for one in stages))
         self.stages: tuple[str, ...] = found if len(found) > 1 else ()
         """The places of a chain that spans several, over which calls follow each other; paced ones go one by one."""
@@ -150,8 +153,8 @@ class Program:
 
     @property
     def calls_at_once(self) -> int:
-        """How many calls keep all that it runs on busy: one for each stage, and one that waits for the first."""
-        return len(self.stages) + 1 if self.stages and not self.pacing.is_paced else 1
+        """How many calls keep all that it runs on busy (`nndeploy.target.place_limits.num_calls`)."""
+        return num_calls(self.stages) if self.stages and not self.pacing.is_paced else 1
 
     @property
     def outside_note(self) -> str:
@@ -352,6 +355,12 @@ def _parts(chain: ChainChoice, opened: OpenedChain) -> Sequence[Part]:
             step = PoolStep(step, opened.pools[submodel.id])
         found.append(Part(submodel, step, session, choice.backend, choice.device != "cpu"))
     return found
+
+
+def _cores_of(opened: OpenedChain) -> AbstractContextManager[object]:
+    """Returns what lets calls compute on cores of their own, where they run in pools that are bound to none."""
+    unbound = [pool for pool in opened.pools.values() if not pool.is_bound]
+    return SeparateCores() if unbound else nullcontext()
 
 
 def _strided_inputs(chain: ChainChoice, opened: OpenedChain) -> set[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from nndeploy.bundle.manifest import Manifest
+from nndeploy.target.place_limits import num_calls
 from nndeploy.values.types import Value
 
 DEFAULT_LOADERS = 2
@@ -191,8 +192,8 @@ class RunnerPlan:
 
     @property
     def calls_at_once(self) -> int:
-        """How many calls of each program are under way: one for each place, and one that waits for the first."""
-        return 1 if self.serial or not self.stages else len(self.stages) + 1
+        """How many calls of each program are under way (`nndeploy.target.place_limits.num_calls`)."""
+        return 1 if self.serial or not self.stages else num_calls(self.stages)
 
     @property
     def num_runners(self) -> int:

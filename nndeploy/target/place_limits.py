@@ -57,6 +57,15 @@ def num_pools(names: Iterable[str]) -> int:
     return max((number_of(name) + 1 for name in names if name.startswith(f"{CPU}:")), default=0)
 
 
+def num_calls(places: Sequence[str]) -> int:
+    """Returns how many calls keep `places` busy over which calls follow each other: one for each.
+
+    One more waits for the first place where some are GPUs, on which a call needs no core. Over pools of cores alone it
+    would take a core from those that compute.
+    """
+    return len(places) + any(map(is_gpu, places))
+
+
 def places_in(text: str) -> tuple[PlaceLimit, ...]:
     """Returns the places that a text such as `cuda:0=4GiB,cpu` names.
 

@@ -194,7 +194,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
 def test_verbose_shows_a_stage_for_each_place(bundle, items, capsys) -> None:
     assert run_command(["run", str(bundle), "--input", str(items), "-v"]) == 0
     said = told(capsys)
-    assert "up to 3 calls at once on cpu:0, cpu:1" in said
+    assert "up to 2 calls at once on cpu:0, cpu:1" in said
     for place in ("cpu:0", "cpu:1"):
         assert f"model: runner {place}: 1 worker" in said
         assert f"{NUM_ITEMS} records" in said.split(f"model: runner {place}: ")[1].splitlines()[0]

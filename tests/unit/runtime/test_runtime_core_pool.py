@@ -3,13 +3,14 @@
 
 import os
 import threading
+from ctypes import CDLL
 from pathlib import Path
 
 import pytest
 
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime import core_pool
-from nndeploy.runtime.core_pool import CorePool, PoolShare, pool_shares
+from nndeploy.runtime.core_pool import CorePool, PoolShare, SeparateCores, pool_shares
 
 
 @pytest.fixture
@@ -65,3 +66,53 @@ def test_what_runs_in_a_pool_may_use_the_cores_of_its_nodes_and_its_errors_come_
     finally:
         pool.close()
     assert os.sched_getaffinity(0) == every
+
+
+TRIES = 20
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_who_computes_beside_another_begins_on_another_core_and_is_not_bound_to_it() -> None:
+    cores, current, usable = SeparateCores(), CDLL(None).sched_getcpu, os.sched_getaffinity(0)
+    core, is_inside, is_over = min(usable), threading.Event(), threading.Event()
+
+    def begin_on_the_core() -> None:
+        os.sched_setaffinity(0, {core})
+        os.sched_setaffinity(0, usable)
+
+    def stay_there() -> None:
+        os.sched_setaffinity(0, {core})
+        with cores:
+            is_inside.set()
+            is_over.wait(60)
+
+    def found() -> int:
+        begin_on_the_core()
+        with cores:
+            assert os.sched_getaffinity(0) == usable
+            return int(current())
+
+    other = threading.Thread(target=stay_there)
+    other.start()
+    assert is_inside.wait(60)
+    try:
+        begun = [found() for _ in range(TRIES)]
+    finally:
+        is_over.set()
+        other.join()
+        os.sched_setaffinity(0, usable)
+    assert sum(one != core for one in begun) > TRIES // 2  # the system may move a thread any time
+    begin_on_the_core()
+    with cores:
+        assert set(cores._core_of) == {threading.get_ident()}
+
+
+def test_who_may_use_one_core_alone_stays_there_beside_another() -> None:
+    cores, usable = SeparateCores(), os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core := min(usable)})
+    try:
+        cores._core_of[-1] = core
+        with cores:
+            assert os.sched_getaffinity(0) == {core}
+    finally:
+        os.sched_setaffinity(0, usable)

@@ -4,7 +4,14 @@
 import pytest
 
 from nndeploy.errors import DataError, UsageError
-from nndeploy.target.place_limits import PlaceLimit, num_pools, places_from_tables, places_in, places_text
+from nndeploy.target.place_limits import (
+    PlaceLimit,
+    num_calls,
+    num_pools,
+    places_from_tables,
+    places_in,
+    places_text,
+)
 
 GIB = 1 << 30
 
@@ -48,3 +55,12 @@ def test_a_target_file_says_them_in_tables() -> None:
 def test_says_what_is_wrong_with_a_table(table: object, message: str) -> None:
     with pytest.raises(DataError, match=message):
         places_from_tables([table], "box.toml")
+
+
+@pytest.mark.parametrize(
+    ("places", "calls"), [(("cpu:0", "cpu:1"), 2), (("cpu:0", "cpu:1", "cpu:2"), 3), (("cuda:0", "cpu"), 3)], ids=str
+)
+def test_one_more_call_than_places_is_under_way_where_one_of_them_waits_for_a_gpu(
+    places: tuple[str, ...], calls: int
+) -> None:
+    assert num_calls(places) == calls
