@@ -47,6 +47,8 @@ LEAST_GAIN, NOISE = 0.01, 0.05
 seem to gain NOISE / sqrt(n), and more than that is wanted."""
 LEAST_GAIN_OF_RUNS, NOISE_OF_RUNS = 0.003, 0.02
 """The same of whole runs."""
+ERRORS = 2.0
+"""Whole runs must gain so many times what their median is uncertain by: the middle half of n ratios over sqrt(n)."""
 SHARED_NS = 300_000
 """Steps that take less may be done by one thread alone."""
 LARGE_BYTES = 1 << 19
@@ -204,8 +206,10 @@ class Race:
         rule, tuned = (self._whole[0][: len(self._whole[1])], self._whole[1])
         if len(tuned) >= LEAST_SAMPLES:
             before, after = statistics.median(rule), statistics.median(tuned)
-            ratio = statistics.median(b / max(1, a) for a, b in zip(rule, tuned, strict=True))
-            gain = max(LEAST_GAIN_OF_RUNS, NOISE_OF_RUNS / math.sqrt(len(tuned)))
+            ratios = [b / max(1, a) for a, b in zip(rule, tuned, strict=True)]
+            low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
+            noise = max(NOISE_OF_RUNS, ERRORS * (high - low)) / math.sqrt(len(ratios))
+            gain = max(LEAST_GAIN_OF_RUNS, noise)
             if ratio < 1 - gain and _low(tuned) < _low(rule) and after < before:
                 return Tried(tuple(self._best), before / 1e3, after / 1e3)
             return Tried(self._rule, before / 1e3, before / 1e3)
