@@ -36,6 +36,8 @@ MAX_RESULT_BYTES = 2 << 20
 MAX_GROWTH_BYTES = 64 << 20
 MAX_OPERAND_BYTES = 64 << 20
 MAX_PRODUCTS = 1 << 28
+EXACT_IN_FLOAT32 = 1 << 24
+"""float32 holds each whole number up to this one."""
 OLDEST_OPSET = 7
 
 SizeBound: TypeAlias = Callable[[ir.Node, Sequence[Array]], int]
@@ -83,9 +85,16 @@ def _size_of_tiled(_node: ir.Node, arrays: Sequence[Array]) -> int:
 
 def _size_of_range(_node: ir.Node, arrays: Sequence[Array]) -> int:
     start, limit, delta = (array.item() for array in arrays)
-    if not all(isinstance(number, int) for number in (start, limit, delta)):
+    if not all(map(_is_whole, arrays)):
         raise ValueError("the length of a floating-point range depends on rounding")
     return max(0, -int(-(limit - start) // delta))
+
+
+def _is_whole(array: Array) -> bool:
+    """Whether it holds integers, or whole numbers of 32 bits or more between which none is rounded."""
+    if array.dtype.kind in "iu":
+        return True
+    return array.dtype.itemsize >= 4 and bool(np.all((np.abs(array) <= EXACT_IN_FLOAT32) & (array % 1 == 0)))
 
 
 def _size_of_gathered(node: ir.Node, arrays: Sequence[Array]) -> int:

@@ -87,6 +87,21 @@ def test_large_result_is_folded_when_it_replaces_what_it_was_made_of() -> None:
     assert constant(model, "v2")[1, 0] == 1.0
 
 
+@pytest.mark.parametrize(("type_", "numbers", "found"), [
+    ("float", ("-1", "7", "3"), [-1, 2, 5]), ("double", ("4", "0", "-2"), [4, 2]), ("float", ("0", "0", "1"), []),
+    ("float", ("0", "1", "0.25"), None), ("float", ("0", "16777220", "8388608"), None),
+])  # fmt: skip
+def test_range_is_folded_where_no_number_of_it_is_rounded(type_, numbers, found) -> None:
+    start, limit, delta = numbers
+    model = graph(
+        f"({type_}[n] x) => ({type_}[n] y) <{type_} a = {{{start}}}, {type_} b = {{{limit}}}, {type_} d = {{{delta}}}>"
+        "{ r = Range(a, b, d) y = Sub(x, r) }"
+    )
+    assert rewritten(NAME, model) == (found is not None)
+    if found is not None:
+        assert model.graph[-1].inputs[1].const_value.numpy().tolist() == found
+
+
 def test_large_result_is_not_folded_when_what_it_was_made_of_stays() -> None:
     build = GraphBuilder(dtype=np.float32)
     x, weights = build.input([1, 800]), build.constant(np.arange(800 * 800).reshape(800, 800))
