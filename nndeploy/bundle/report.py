@@ -236,7 +236,7 @@ class Report(BuiltReport):
     their number in the checks, and `samples` says whether they were given ("given") or made up ("made-up");
     `measured_shapes` those at which the candidates were measured; `targets` says what named boxes without a GPU, or
     whose GPUs are idle, take of the portable chain; `quantisation` how the model was quantised, None where it was
-    not.
+    not; `shapes_of_pipeline` the shapes of inputs, as `--shape` takes them, of which the pipeline fixed a size.
     """
 
     model: str
@@ -248,6 +248,7 @@ class Report(BuiltReport):
     target_chains: tuple[ChainReport, ...] = ()
     targets: tuple[TargetReport, ...] = ()
     quantisation: QuantisationReport | None = None
+    shapes_of_pipeline: Mapping[str, str] = field(default_factory=dict)
     bundle: str = ""
     bundle_bytes: int = 0
     contents: tuple[Content, ...] = ()

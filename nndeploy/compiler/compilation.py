@@ -40,6 +40,8 @@ class Compilation:
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     checks: list[CheckReport] = field(default_factory=list)
+    shapes_of_pipeline: dict[str, str] = field(default_factory=dict)
+    """Shapes of inputs, as `--shape` takes them, of which the pipeline fixed a size."""
 
     @property
     def host(self) -> Target:
@@ -71,4 +73,4 @@ class Compilation:
 
     def findings(self, checks: Sequence[CheckReport] = ()) -> Findings:
         """Returns what was learnt so far, with `checks` before those that are known already."""
-        return Findings((*checks, *self.checks), tuple(self.warnings))
+        return Findings((*checks, *self.checks), tuple(self.warnings), self.shapes_of_pipeline)

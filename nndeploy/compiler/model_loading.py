@@ -15,15 +15,18 @@ from nndeploy.checking.input_meanings import index_limits
 from nndeploy.compiler.chains.backend_order import TargetBackends
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.independent_sizes import independent_symbols
+from nndeploy.compiler.pipeline_shapes import shapes_of_pipeline
 from nndeploy.frontend.clamped_indices import clamp_indices, clamped
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.last_position import with_last_position
-from nndeploy.frontend.load import LoadedModel, load_model
+from nndeploy.frontend.load import Interface, LoadedModel, Shapes, load_model
+from nndeploy.frontend.shape_texts import shape_spec_from_value
 from nndeploy.frontend.value_sizes import check_value_sizes
 from nndeploy.graph.infer_sizes import known_sizes
 from nndeploy.graph.operator_rules import ANY_DOMAIN
 from nndeploy.onnx_gate.limits import limits_within
 from nndeploy.sandbox.memory import memory_limit
+from nndeploy.values.types import OptionalType
 
 
 def model_to_compile(
@@ -44,7 +47,7 @@ def model_to_compile(
     def load(independent: Set[str] = frozenset()) -> LoadedModel:
         loaded = load_model(
             source,
-            shapes=options.shapes,
+            shapes=lambda interface: _shapes(compilation, interface),
             extra_domains=extra_domains(compilation, chains),
             limits=limits_within(memory_limit()),
             folder_for_weights=folder_for_weights,
@@ -77,6 +80,20 @@ def model_to_compile(
         loaded = load(independent=own)
     compilation.warnings += [f"{name!r:.80} is no single size: each place where it stands has its own" for name in own]
     return with_last_position(loaded, last)
+
+
+def _shapes(compilation: Compilation, interface: Interface) -> Shapes:
+    """Returns the shapes that are asked for, and from now on those too that the pipeline fixes."""
+    options = compilation.options
+    if options.pipeline is None:
+        return options.shapes
+    optional = {named.name for named in interface.inputs if isinstance(named.type, OptionalType)} | interface.defaults
+    known = options.pipeline.input_shapes([named.name for named in interface.inputs], optional, interface.outputs)
+    asked = {name: shape_spec_from_value(value) for name, value in options.shapes.items()}
+    if fixed := shapes_of_pipeline(interface.inputs, known, asked):
+        compilation.shapes_of_pipeline = {name: str(spec) for name, spec in fixed.items()}
+        compilation.options = replace(options, shapes={**fixed, **options.shapes})
+    return compilation.options.shapes
 
 
 def extra_domains(compilation: Compilation, chains: Sequence[TargetBackends]) -> Set[str]:

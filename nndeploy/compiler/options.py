@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user may ask of a compile, as one frozen value; the command line, a TOML file and Python all make it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -44,6 +44,17 @@ class Carried(Protocol):
 
         Raises:
             DataError: it does not fit.
+        """
+
+    def input_shapes(
+        self, inputs: Sequence[str], optional: Set[str], outputs: Sequence[str]
+    ) -> Mapping[str, tuple[int | None, ...]]:
+        """Returns the sizes that it always makes of the bundle's inputs, None where they vary.
+
+        `optional` are those of the inputs that a call may leave out.
+
+        Raises:
+            DataError: it does not fit these names.
         """
 
     def last_positions(self, manifest: Manifest) -> frozenset[str]:

@@ -92,10 +92,11 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the compile learnt: comparisons beyond those of single submodels, and warnings."""
+    """What the compile learnt: comparisons beyond those of single submodels, warnings, shapes that a pipeline fixed."""
 
     checks: tuple[CheckReport, ...] = ()
     warnings: tuple[str, ...] = ()
+    shapes_of_pipeline: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -182,6 +183,7 @@ def report_of(
         target_chains=tuple(_chain_report(chain, packing) for chain in chains),
         targets=packing.targets,
         quantisation=packing.quantisation,
+        shapes_of_pipeline=findings.shapes_of_pipeline,
         **_built(
             packing.portable.backends,
             plan,

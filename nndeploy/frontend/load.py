@@ -44,6 +44,17 @@ if TYPE_CHECKING:
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
 Shapes: TypeAlias = Mapping[str, str | ShapeSpec | Sequence[object]]
+ShapesFor: TypeAlias = Callable[["Interface"], Shapes]
+"""Returns the shapes to ask for of a model that declares this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What a model declares: its inputs, the names of those that have a default, and the names of its outputs."""
+
+    inputs: tuple[NamedType, ...]
+    defaults: frozenset[str]
+    outputs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +102,7 @@ class LoadedModel:
 def load_model(
     source: ModelSource,
     *,
-    shapes: Shapes | None = None,
+    shapes: Shapes | ShapesFor | None = None,
     extra_domains: Set[str] = frozenset(),
     limits: Limits = DEFAULT_LIMITS,
     folder: Path | None = None,
@@ -101,10 +112,10 @@ def load_model(
 ) -> LoadedModel:
     """Returns the model of a file, of serialised bytes, or of an onnx or onnx_ir model, checked.
 
-    `shapes` maps inputs to what `--shape` takes after the "=". `extra_domains` are operator domains that a library
-    named by the user implements. `folder` is where external data of a model that comes from no file lie.
-    `initializer_inputs` says what initializers are that are listed as inputs too (`default_inputs.py`). The symbols in
-    `independent` are another size wherever they occur.
+    `shapes` maps inputs to what `--shape` takes after the "=", or makes that mapping. `extra_domains` are operator
+    domains that a library named by the user implements. `folder` is where external data of a model that comes from no
+    file lie. `initializer_inputs` says what initializers are that are listed as inputs too (`default_inputs.py`). The
+    symbols in `independent` are another size wherever they occur.
     `folder_for_weights` makes a private folder, which must stay as long as the model is used; it is called where the
     weights are too many to travel inside the model.
 
@@ -132,8 +143,7 @@ def load_model(
         check_operators(original)
         use_one_set(original)
         name_nodes(original)
-        specs = {name: shape_spec_from_value(value, f"shape of {name!r}") for name, value in (shapes or {}).items()}
-        ranges = apply_shapes(original, specs)
+        ranges = apply_shapes(original, _specs(original, frozenset(defaults), shapes or {}))
         inputs = named_types_from_onnx(original.graph.input, "input")
         named_types_from_onnx([output for output in original.graph.output if output.HasField("type")], "output")
         light, large = without_large_weights(original)
@@ -156,6 +166,13 @@ def load_model(
             stored=stored,
             defaults=defaults,
         )
+
+
+def _specs(original: onnx.ModelProto, defaults: frozenset[str], shapes: Shapes | ShapesFor) -> Mapping[str, ShapeSpec]:
+    if not isinstance(shapes, Mapping):
+        outputs = tuple(output.name for output in original.graph.output)
+        shapes = shapes(Interface(named_types_from_onnx(original.graph.input, "input"), defaults, outputs))
+    return {name: shape_spec_from_value(value, f"shape of {name!r}") for name, value in shapes.items()}
 
 
 @contextmanager

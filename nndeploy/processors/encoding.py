@@ -9,6 +9,7 @@ import numpy as np
 
 from nndeploy.errors import DataError, InputError
 from nndeploy.processors.arrays import Array
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Count
 from nndeploy.processors.tokenizer_file import TokenizerFile, encoding_of
 
@@ -51,6 +52,12 @@ class Encoding:
     def largest_values(self) -> Mapping[str, int]:
         """The largest integers that it gives, by field."""
         return {"input_ids": self.tokenizer.largest}
+
+    def given_shapes(self, *texts: Known) -> tuple[Known, ...]:
+        """Returns what is known of the numbers: how many, where no text has more than they are filled up to."""
+        del texts
+        is_full = self.pad_to is not None and self.max_length is not None and self.max_length <= self.pad_to
+        return ((1, self.pad_to if is_full else None),) * 3
 
     def encoded(self, *texts: str) -> tuple[Array, Array, Array]:
         """Returns numbers of tokens, 1 where there is one, and which text each is of: (1, length) each.

@@ -16,7 +16,12 @@ become underscores there), and its class says which fields of a record it takes 
 A class may also have `may_take`: fields that a record need not have. Those that it has are given by keyword. Of the
 fields in `reads_last`, of shape (batch, positions, n), it reads the last position alone: `compile --pipeline` then lets
 the model compute no other. Fields in `hands_on` have the numbers that they are taken with, so that what is known of
-these, such as that they are tokens below some number, holds of them too.
+these, such as that they are tokens below some number, holds of them too. What is known of the shapes of the values
+that it gives, it tells in `given_shapes` (`known_shapes.py`): called with what is known of the fields that it takes, in
+their order, it returns that of the fields that it gives, a tuple always.
+
+    def given_shapes(self, image: Known) -> tuple[Known]:
+        return (image,)
 
 `ProcessorStep` is a processor in its place in a pipeline, where the fields may have other names.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from nndeploy.bundle.manifest import Manifest
+from nndeploy.processors.known_shapes import Known
 from nndeploy.target.place_limits import num_calls
 from nndeploy.values.types import Value
 
@@ -63,6 +64,13 @@ def read_last(step: StageStep) -> frozenset[str]:
     """Returns the fields of which a step reads the last position alone, where its processor says so."""
     own: Collection[str] = _said(step, "reads_last", ())
     return frozenset(name for one, name in _by_own_names(step, "takes").items() if one in own)
+
+
+def given_shapes(step: StageStep, known: Mapping[str, Known]) -> dict[str, Known]:
+    """Returns what is known of the fields that a step gives, from what is known of others, as its processor says."""
+    told: Callable[..., Sequence[Known]] | None = _said(step, "given_shapes", None)
+    shapes = (None,) * len(step.gives) if told is None else told(*(known.get(name) for name in step.takes))
+    return dict(zip(step.gives, shapes, strict=True))
 
 
 def _said(step: StageStep, key: str, otherwise: Any) -> Any:

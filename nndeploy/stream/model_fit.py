@@ -73,13 +73,15 @@ def expanded_carry(carry: Mapping[str, str], manifest: Manifest, where: str) -> 
     return found
 
 
-def expanded_inputs(inputs: Mapping[str, str], manifest: Manifest, where: str) -> dict[str, str]:
+def expanded_inputs(inputs: Mapping[str, str], names: Sequence[str], where: str) -> dict[str, str]:
     """Returns which input takes which field; `past.*` = `present.*` stands for all inputs of such names.
+
+    `names` are those of the model's inputs.
 
     Raises:
         DataError: a pattern fits no input.
     """
-    names, found = [item.name for item in manifest.inputs], dict[str, str]()
+    found = dict[str, str]()
     for name, field in inputs.items():
         found |= _fitting(name, field, names, "input", f"{where}, inputs {name!r}")
     return found
@@ -140,7 +142,8 @@ def _check_batch(plan: RunnerPlan, manifest: Manifest, where: str) -> None:
         raise UsageError(sizes, where=f"{where}, batch")
     if not sizes.min <= plan.batch <= sizes.max:
         known = f"always {sizes.max}" if sizes.min == sizes.max else str(sizes)
-        raise UsageError(f"batch is {plan.batch}, the model's batch is {known}", where=where)
+        hint = "compile the bundle with this pipeline, or with another --shape"
+        raise UsageError(f"batch is {plan.batch}, the model's batch is {known}", where=where, hint=hint)
 
 
 def given_sizes(plan: RunnerPlan, manifest: Manifest, inputs: Mapping[str, Value]) -> dict[str, int]:

@@ -47,6 +47,7 @@ kind = "images"
 [[level]]
 [[level.pipeline]]
 name = "classes"
+inputs = { image = "tensor" }
 [[level.pipeline.loader]]
 steps = [
     { use = "decode" },

@@ -172,7 +172,7 @@ def _print(found: Inspection, chains: Mapping[str, Report], verbose: bool) -> No
     print_line(f"model sha256 {manifest.model_sha256}")
     if found.signed.key_ids:
         print_line(str(found.signed))
-    _print_values(manifest)
+    _print_values(manifest, report)
     for name, seen in chains.items():
         _print_submodels(seen, f" of the chain {name}" if manifest.target_chains else "")
     if found.chain is not None:
@@ -199,7 +199,7 @@ def _print(found: Inspection, chains: Mapping[str, Report], verbose: bool) -> No
             print_line(f"{name}: {value}")
 
 
-def _print_values(manifest: Manifest) -> None:
+def _print_values(manifest: Manifest, report: Report) -> None:
     rows = [("input", item.name, str(item.type)) for item in manifest.inputs]
     rows += [("output", item.name, str(item.type)) for item in manifest.outputs]
     rows += [("range", name, f"{limits}, best {limits.best}") for name, limits in manifest.ranges.items()]
@@ -208,6 +208,7 @@ def _print_values(manifest: Manifest) -> None:
         for chain in manifest.target_chains
         for name, limits in chain.ranges.items()
     ]
+    rows += [("made by the pipeline", name, shape) for name, shape in report.shapes_of_pipeline.items()]
     rows += [("alias", name, f"the input {source}") for name, source in manifest.aliases.items()]
     if manifest.image_input is not None:
         how = manifest.image_input

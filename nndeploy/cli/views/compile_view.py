@@ -111,6 +111,9 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
     print_places(report.places)
     for line in candidate_lines(report):
         print_line(line)
+    if report.shapes_of_pipeline:
+        shapes = "; ".join(f"{name}={shape}" for name, shape in report.shapes_of_pipeline.items())
+        print_line(f"compiled for the sizes that the pipeline makes: {shapes} (--shape keeps others)")
     changed = ", ".join(f"{p.name} {p.count}" for p in report.passes if p.count)
     print_line(f"passes: {changed or 'nothing to change'}")
     if not dry_run:

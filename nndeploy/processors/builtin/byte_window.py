@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nndeploy.errors import InputError
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Range
 
 Bytes = Annotated[int, Range(0, 1 << 24)]
@@ -46,3 +47,8 @@ class ByteWindow:
         tokens[: len(first)] = np.frombuffer(first, np.uint8)
         tokens[len(tokens) - len(last) :] = np.frombuffer(last, np.uint8)
         return tokens[np.newaxis]
+
+    def given_shapes(self, data: Known) -> tuple[Known]:
+        """Returns what is known of the tokens."""
+        del data
+        return ((1, self.begin + self.end),)

@@ -8,6 +8,7 @@ import numpy as np
 
 from nndeploy.errors import DataError, UsageError
 from nndeploy.processors.arrays import Array
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import ReadFile
 
 
@@ -64,3 +65,7 @@ class Constant:
         """Returns the array, which nobody may write to."""
         array: Array = getattr(self, "_array")  # noqa: B009 - made by __post_init__
         return array
+
+    def given_shapes(self) -> tuple[Known]:
+        """Returns the shape of the array."""
+        return (self().shape,)

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from nndeploy.processors.arrays import Boxes, Image, image_from_value, rows_from_value
+from nndeploy.processors.known_shapes import IMAGE, EachOf, Known
 from nndeploy.processors.parameters import Range
 
 
@@ -33,6 +34,11 @@ class Crop:
         low = np.clip(np.floor(corners[:, :2]), 0, (width - 1, height - 1)).astype(int)
         high = np.clip(np.ceil(corners[:, 2:]), low + 1, (width, height)).astype(int)
         return [image[y0:y1, x0:x1] for (x0, y0), (x1, y1) in zip(low.tolist(), high.tolist(), strict=True)]
+
+    def given_shapes(self, image: Known, boxes: Known) -> tuple[Known]:
+        """Returns what is known of the crops."""
+        del image, boxes
+        return (EachOf(IMAGE),)
 
     def _widened(
         self, boxes: np.ndarray[tuple[int, ...], np.dtype[np.float64]]

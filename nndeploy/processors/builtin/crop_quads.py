@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from nndeploy.files.image_files import require_pillow
 from nndeploy.processors.arrays import Image, Quads, image_from_value, quads_from_value
+from nndeploy.processors.known_shapes import IMAGE, EachOf, Known
 from nndeploy.processors.parameters import Range
 
 
@@ -47,6 +48,11 @@ class CropQuads:
             pixels = np.asarray(straight)
             crops.append(np.rot90(pixels) if size[1] >= self.upright_above * size[0] else pixels)
         return crops
+
+    def given_shapes(self, image: Known, quads: Known) -> tuple[Known]:
+        """Returns what is known of the crops."""
+        del image, quads
+        return (EachOf(IMAGE),)
 
 
 def size_of_quad(quad: npt.NDArray[np.float64], most: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from nndeploy.errors import InputError
 from nndeploy.files.image_files import pixels_from_bytes
 from nndeploy.processors.arrays import Image
+from nndeploy.processors.known_shapes import IMAGE, Known
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,8 @@ class Decode:
         if not isinstance(data, bytes):
             raise InputError(f"data must be bytes, this is a {type(data).__name__}")
         return pixels_from_bytes(data)
+
+    def given_shapes(self, data: Known) -> tuple[Known]:
+        """Returns what is known of the image."""
+        del data
+        return (IMAGE,)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from nndeploy.errors import InputError, UsageError
 from nndeploy.processors.arrays import vector_from_value
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Range
 
 Floats = npt.NDArray[np.float64]
@@ -76,6 +77,11 @@ class FilterBank:
         for i in range(0, len(frames), step):
             found[i : i + step] = self._energies(frames[i : i + step]) @ bands
         return np.log(np.maximum(found, np.float32(FLOOR))) if self.log else found
+
+    def given_shapes(self, samples: Known, rate: Known) -> tuple[Known]:
+        """Returns what is known of the bands."""
+        del samples, rate
+        return ((None, self.bins),)
 
     def _high_hz(self, rate_hz: int) -> float:
         high = self.high_hz if self.high_hz > 0 else rate_hz / 2 + self.high_hz

@@ -8,6 +8,7 @@ import numpy as np
 
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Array, shape_text
+from nndeploy.processors.known_shapes import Known, sizes_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,13 @@ class Layout:
             tensor = tensor.transpose(2, 0, 1)
         tensor = np.ascontiguousarray(tensor)
         return tensor[np.newaxis] if self.batch else tensor
+
+    def given_shapes(self, tensor: Known) -> tuple[Known]:
+        """Returns what is known of the tensor."""
+        height, width, channels = sizes_of(tensor, 3)
+        channels = 1 if self.channels == "L" else channels
+        sizes = (channels, height, width) if self.order == "CHW" else (height, width, channels)
+        return ((1, *sizes) if self.batch else sizes,)
 
 
 def _brightness(tensor: Array) -> Array:

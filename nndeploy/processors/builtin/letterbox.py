@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from nndeploy.processors.arrays import Image, Transform, image_from_value
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Range, Side
 from nndeploy.processors.resampling import Filter, check_filter, resized, transform_of
 
@@ -43,6 +44,11 @@ class Letterbox:
             image, (width, height), self.filter, antialias=self.antialias
         )
         return canvas, transform_of(image, (width, height), (left, top))
+
+    def given_shapes(self, image: Known) -> tuple[Known, ...]:
+        """Returns what is known of the image and the transform."""
+        del image
+        return (self.height, self.width, 3), (6,)
 
     def _size_of(self, image: Image) -> tuple[int, int]:
         height, width = image.shape[:2]

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import rate_from_value, vector_from_value
 from nndeploy.processors.builtin.stft import FrameSize
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Range
 from nndeploy.processors.short_time_fourier import Floats, Frames
 
@@ -74,6 +75,12 @@ class LogMel:
         logs = np.log10(np.maximum(found[:num_frames], LEAST))
         features = (np.maximum(logs, logs.max() - BELOW_LOUDEST) + 4) / 4
         return np.asarray(features.T[np.newaxis], np.float32)
+
+    def given_shapes(self, samples: Known, rate: Known) -> tuple[Known]:
+        """Returns what is known of the features: how many frames where the rate is known and none is too many."""
+        del samples
+        count = int(self.seconds * rate) if isinstance(rate, int) and not self.whole else None
+        return ((1, self.bins, count and count // self.hop),)
 
 
 @lru_cache(maxsize=4)

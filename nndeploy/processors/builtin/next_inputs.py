@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from nndeploy.processors.arrays import Array, tokens_from_value
-from nndeploy.processors.builtin.prompt import INPUTS, inputs_from
+from nndeploy.processors.builtin.prompt import INPUT_SHAPES, INPUTS, inputs_from
+from nndeploy.processors.known_shapes import Known
 
 
 @dataclass(frozen=True)
@@ -33,3 +34,8 @@ class NextInputs:
         kind = getattr(prompt, "dtype", np.int64)
         all_tokens = np.concatenate([tokens_from_value(prompt, "prompt"), tokens_from_value(tokens, "tokens")])
         return inputs_from(all_tokens.astype(kind), len(all_tokens) - 1 if self.cache else 0)
+
+    def given_shapes(self, prompt: Known, tokens: Known) -> tuple[Known, ...]:
+        """Returns what is known of the inputs."""
+        del prompt, tokens
+        return INPUT_SHAPES

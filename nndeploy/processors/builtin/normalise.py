@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from nndeploy.errors import InputError, UsageError
 from nndeploy.processors.arrays import Array, shape_text
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Range
 
 
@@ -46,3 +47,7 @@ class Normalise:
         found = np.multiply(image, scale.astype(np.float32), dtype=np.float32)
         found += shift.astype(np.float32)
         return found
+
+    def given_shapes(self, image: Known) -> tuple[Known]:
+        """Returns what is known of the numbers."""
+        return (image,)

@@ -8,6 +8,7 @@ import numpy as np
 
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Array, shape_text
+from nndeploy.processors.known_shapes import Known, sizes_of
 from nndeploy.processors.parameters import Side
 
 
@@ -34,3 +35,8 @@ class Pad:
         if not below and not right:
             return tensor
         return np.pad(tensor, ((0, below), (0, right), (0, 0)), constant_values=tensor.dtype.type(self.fill))
+
+    def given_shapes(self, tensor: Known) -> tuple[Known]:
+        """Returns what is known of the tensor."""
+        height, width, channels = sizes_of(tensor, 3)
+        return ((height and max(height, self.height), width and max(width, self.width), channels),)

@@ -8,10 +8,13 @@ import numpy as np
 
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Array, tokens_from_value
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Count
 
 INPUTS = ("input_ids", "attention_mask", "position_ids", "use_cache_branch")
 """What decoders take, each of them some."""
+INPUT_SHAPES: tuple[Known, ...] = ((1, None), (1, None), (1, None), (1,))
+"""What is known of each of them."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,11 @@ class Prompt:
             raise InputError(what, hint="shorten it, or cut it by tokenize's max-length")
         prompt = prompt.astype(getattr(input_ids, "dtype", np.int64))
         return prompt, prompt[:0], *inputs_from(prompt, 0)
+
+    def given_shapes(self, input_ids: Known) -> tuple[Known, ...]:
+        """Returns what is known of the prompt, the tokens and the inputs."""
+        del input_ids
+        return (None,), (0,), *INPUT_SHAPES
 
 
 def inputs_from(tokens: Array, begin: int) -> tuple[Array, Array, Array, Array]:

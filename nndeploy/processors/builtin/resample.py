@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import MAX_RATE_HZ, Samples, rate_from_value, vector_from_value
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Range
 
 ZERO_CROSSINGS = 32
@@ -47,6 +48,11 @@ class Resample:
         if up > MAX_PHASES:
             raise InputError(f"{source} Hz cannot become {self.rate} Hz: the ratio {up}/{down} has too many phases")
         return resampled(values, up, down), self.rate
+
+    def given_shapes(self, samples: Known, rate: Known) -> tuple[Known, ...]:
+        """Returns what is known of the samples, and their new rate."""
+        del samples, rate
+        return (None,), self.rate
 
 
 def resampled(values: Samples, up: int, down: int) -> Samples:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nndeploy.processors.arrays import Image, Transform, image_from_value
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Side
 from nndeploy.processors.resampling import Filter, check_filter, resized, transform_of
 
@@ -30,3 +31,8 @@ class Resize:
         image = image_from_value(image)
         size = (self.width, self.height)
         return resized(image, size, self.filter, antialias=self.antialias), transform_of(image, size)
+
+    def given_shapes(self, image: Known) -> tuple[Known, ...]:
+        """Returns what is known of the image and the transform."""
+        del image
+        return (self.height, self.width, 3), (6,)

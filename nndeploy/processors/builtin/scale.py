@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from nndeploy.errors import UsageError
 from nndeploy.processors.arrays import Image, Transform, image_from_value
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Side
 from nndeploy.processors.resampling import Filter, check_filter, resized, transform_of
 
@@ -46,6 +47,14 @@ class Scale:
         if self.width_at_most is not None:
             size = (min(size[0], self.width_at_most), size[1])
         return resized(image, size, self.filter, antialias=self.antialias), transform_of(image, size)
+
+    def given_shapes(self, image: Known) -> tuple[Known, ...]:
+        """Returns what is known of the image and the transform: a length that is a multiple stays what it is."""
+        del image
+        height, width = (side if side and side % self.multiple == 0 else None for side in (self.height, self.width))
+        if width is not None and self.width_at_most is not None:
+            width = min(width, self.width_at_most)
+        return (height, width, 3), (6,)
 
     def _factor(self, width: int, height: int) -> float:
         if self.width is not None:

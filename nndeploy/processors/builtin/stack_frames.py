@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import floats_from_value, shape_text, without_batch
+from nndeploy.processors.known_shapes import Known, sizes_of
 from nndeploy.processors.parameters import Range
 
 MAX_NUMBERS = 1 << 30
@@ -42,6 +43,12 @@ class StackFrames:
             raise InputError(f"{len(places)} frames of {self.size} x {values.shape[1]} numbers are too many")
         stacked = values[places].reshape(len(places), self.size * values.shape[1])
         return stacked[np.newaxis] if self.batch else stacked
+
+    def given_shapes(self, frames: Known) -> tuple[Known]:
+        """Returns what is known of the longer frames."""
+        columns = sizes_of(frames, 2)[1]
+        sizes = (None, columns and self.size * columns)
+        return ((1, *sizes) if self.batch else sizes,)
 
     def _places(self, count: int) -> npt.NDArray[np.int64]:
         """Returns which frames stand in each of the longer ones, (N, size)."""

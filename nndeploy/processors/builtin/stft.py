@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nndeploy.processors.arrays import vector_from_value
+from nndeploy.processors.known_shapes import Known
 from nndeploy.processors.parameters import Range
 from nndeploy.processors.short_time_fourier import Edges, Frames, WindowName
 
@@ -48,3 +49,8 @@ class Stft:
             found[begin : begin + len(block), :, 1] = block.imag
             begin += len(block)
         return found, len(values)
+
+    def given_shapes(self, samples: Known) -> tuple[Known, ...]:
+        """Returns what is known of the spectrum and the length."""
+        del samples
+        return (None, self.size // 2 + 1, 2), None

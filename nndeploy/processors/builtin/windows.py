@@ -8,6 +8,7 @@ import numpy as np
 
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Samples, vector_from_value
+from nndeploy.processors.known_shapes import EachOf, Known
 from nndeploy.processors.parameters import Count, Range
 
 MAX_WINDOWS = 1 << 22
@@ -43,6 +44,12 @@ class Windows:
         padded[self.context : self.context + len(values)] = values
         pieces = (padded[i * hop : i * hop + self.context + self.size] for i in range(count))
         return [piece[np.newaxis] if self.batch else piece for piece in pieces]
+
+    def given_shapes(self, samples: Known) -> tuple[Known]:
+        """Returns what is known of the windows."""
+        del samples
+        length = self.context + self.size
+        return (EachOf((1, length) if self.batch else (length,)),)
 
     def _count(self, num_samples: int, hop: int) -> int:
         if not num_samples:

@@ -8,7 +8,7 @@ itself; other models are looked for beside it.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -18,9 +18,11 @@ from nndeploy.errors import BundleError, DataError, MissingInputError, NndeployE
 from nndeploy.files.shipped_configs import config_files
 from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.files.whole_files import read_regular
+from nndeploy.processors.known_shapes import Sizes
 from nndeploy.processors.parameters import FilesBeside
 from nndeploy.processors.processor import ProcessorStep
 from nndeploy.stream.pipeline.checked_plan import check_carried
+from nndeploy.stream.pipeline.input_shapes import InputNames, input_shapes
 from nndeploy.stream.pipeline.last_readers import last_positions
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, pipeline_from_toml
 from nndeploy.values.types import Value
@@ -72,6 +74,16 @@ class CarriedPipeline:
             DataError: it does not fit; the message names the file and the place in it.
         """
         check_carried(self.file, manifest, rows)
+
+    def input_shapes(self, inputs: Sequence[str], optional: Set[str], outputs: Sequence[str]) -> dict[str, Sizes]:
+        """Returns the sizes that it always makes of the bundle's inputs, None where they vary.
+
+        `optional` are those of the inputs that a call may leave out.
+
+        Raises:
+            DataError: it does not fit these names.
+        """
+        return input_shapes(self.file, InputNames(inputs, optional, outputs))
 
     def last_positions(self, manifest: Manifest) -> frozenset[str]:
         """Returns the outputs of the bundle's model of which the pipeline reads the last position alone."""

@@ -85,7 +85,8 @@ def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest], source: 
             continue
         place = f"{file.where}: {place_of(1, one)}"
         carried = set(expanded_carry(one.runner.carry, manifests[one.name], place).values())
-        renamed = expanded_inputs(one.runner.inputs or {}, manifests[one.name], place)
+        names = [item.name for item in manifests[one.name].inputs]
+        renamed = expanded_inputs(one.runner.inputs or {}, names, place)
         for item in manifests[one.name].inputs:
             if item.name not in carried:
                 types.setdefault(renamed.get(item.name, item.name), item.type)

@@ -295,7 +295,7 @@ def _with_model(where: str, number: int, plan: PipelinePlan, manifests: Mapping[
         raise DataError(told, where=place)
     carried = set(runner.carry.values())
     needed = [item.name for item in manifest.inputs if not manifest.may_lack(item)]
-    renamed = expanded_inputs(runner.inputs or {}, manifest, place)
+    renamed = expanded_inputs(runner.inputs or {}, [item.name for item in manifest.inputs], place)
     inputs = {name: name for name in needed if name not in carried} | renamed
     outputs = {item.name: item.name for item in manifest.outputs} | dict(runner.outputs)
     made = replace(plan, runner=replace(runner, inputs=inputs, outputs=outputs))

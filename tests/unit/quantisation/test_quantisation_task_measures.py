@@ -20,7 +20,7 @@ kind = "images"
 name = "it"
 outputs = {{ {output} = "rows" }}
 [[level.pipeline.loader]]
-steps = [{{ use = "decode" }}, {{ use = "letterbox", width = 8, height = 8, out = ["image", "transform"] }},
+steps = [{{ use = "decode" }}, {{ use = "letterbox", width = 16, height = 16, out = ["image", "transform"] }},
          {{ use = "layout", in = ["image"], out = ["image"] }}]
 [[level.pipeline.post]]
 steps = [{steps}]
