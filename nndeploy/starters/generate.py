@@ -7,10 +7,13 @@ from nndeploy.processors.builtin.prompt import INPUTS
 from nndeploy.processors.chat_template import BESIDE
 from nndeploy.processors.tokenizer_file import TokenizerFile
 from nndeploy.starters.embed import dtype_of, token_input
+from nndeploy.starters.images import step
 from nndeploy.starters.model_folder import ModelFolder, quoted, whole
 from nndeploy.stream.pipeline.bundled_pipeline import MAX_NAMED_BYTES
 
 MAX_STOPS = 64
+NUM_SCORES = ("num_logits_to_keep", "logits_to_keep")
+"""Inputs that say of how many of the last tokens scores are given."""
 PLAIN = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "repetition_penalty": 1.0}
 """Settings of a text that is not drawn, by their names in generation_config.json."""
 
@@ -32,7 +35,7 @@ def generate(files: ModelFolder) -> str:
     carried, name = _carried(files, scores), files.named(path)
     renamed = "" if scores == "logits" else f'outputs = {{ {quoted(scores)} = "logits" }}\n'
     uncached = "" if carried else "\ncache = false    # the model has none: it gets the whole text each time"
-    context = _context(files)
+    context, last = _context(files), _scores_of_last(files)
     stops = ", ".join(map(quoted, _stops(files, TokenizerFile(path.name, read_regular(path, MAX_NAMED_BYTES)))))
     settings = "\n".join(f"{key.replace('_', '-')} = {value}" for key, value in _settings(files).items())
     return f"""\
@@ -47,12 +50,12 @@ kind = "lines"    # a prompt a line
 
 [[level.pipeline]]
 name = "write"
-{renamed}{carried}{f"{_TOGETHER}{chr(10)}" if carried else ""}
+{renamed}{carried}{f"{_TOGETHER}{chr(10)}" if carried and not last else ""}
 [[level.pipeline.loader]]
 steps = [
 {_prompt(files, name, dtype_of(ids))}
     {{ use = "prompt"{f", context = {context}" if context else ""} }},
-]
+{last}]
 
 [[level.pipeline.loop.steps]]
 use = "sample"
@@ -84,13 +87,24 @@ def _scores(files: ModelFolder) -> str:
     raise DataError("the model gives no scores of tokens", where=str(files.model), hint=hint)
 
 
+def _scores_of_last(files: ModelFolder) -> str:
+    """Returns the step that asks for the scores of the last token alone, "" where the model takes no such number."""
+    lines = ""
+    for name, kind in files.inputs.items():
+        if name in NUM_SCORES:
+            value = [1] if kind.shape else 1
+            made = step("constant", f"value = {value}", f'dtype = "{kind.dtype}"', f'out = ["{name}"]')
+            lines += f"    {made},\n"
+    return lines
+
+
 def _carried(files: ModelFolder, scores: str) -> str:
     """Returns the line that leads the cache from round to round, "" for a model without one.
 
     Raises:
         DataError: there is a cache, but no pattern of its names.
     """
-    caches = [name for name in files.inputs if name not in INPUTS]
+    caches = [name for name in files.inputs if name not in (*INPUTS, *NUM_SCORES)]
     if not caches:
         return ""
     outputs = [name for name in files.outputs if name != scores]

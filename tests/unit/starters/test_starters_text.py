@@ -39,7 +39,7 @@ def write_model(path, inputs, outputs):
     def values(types):
         for name, text in types.items():
             dtype, _, axes = text[:-1].partition("[")
-            sizes = [int(axis) if axis.isdecimal() else axis for axis in axes.split(",")]
+            sizes = [int(axis) if axis.isdecimal() else axis for axis in axes.split(",") if axis]
             yield onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), sizes)
 
     node = onnx.helper.make_node("Op", [*inputs], [*outputs], domain="any")
@@ -194,6 +194,18 @@ def decoder(folder):
         write_model("m.onnx", IDS | POSITIONS | into, SCORES | out)
 
     return write
+
+
+@pytest.mark.parametrize(("name", "type_", "value"), [
+    ("num_logits_to_keep", "int64[]", 1), ("logits_to_keep", "int64[1]", [1]), ("logits_to_keep", "int32[]", 1),
+])  # fmt: skip
+def test_scores_of_the_last_token_alone_are_asked_for(folder, name, type_, value) -> None:
+    write_model("m.onnx", IDS | POSITIONS | {name: type_, "past.0": "float32[n,2,p,8]"},
+                SCORES | {"present.0": "float32[n,2,q,8]"})  # fmt: skip
+    pipeline, steps = written("generate")
+    assert steps["constant"] == {"use": "constant", "value": value, "dtype": type_.split("[")[0], "out": [name]}
+    assert pipeline["carry"] == {"present.*": "past.*"}
+    assert "batch" not in Path("p.toml").read_text()  # such a number has no axis of texts
 
 
 @pytest.mark.parametrize(("past", "present", "ends"), [
