@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Language models with random weights, written by nndeploy and by engines made for texts, on the same weights.
 
-A model is a name and its weights, as qwen-0.5b:int4 (float32, int4; of `decoders.DECODERS`). Engines are those of
+A model is a name and its weights, as qwen-0.5b:int4 (float32, int8, int4; of `decoders.DECODERS`). Engines are those of
 `text_engines`; all but nndeploy run in the environment of `make text-engines`. One process each, all but one stopped,
 in interleaved rounds: a prompt, then greedy tokens one by one. nndeploy's bundle carries a pipeline that reads scores
 of the last token alone, so they are computed for that one, as by OpenVINO GenAI and llama.cpp. In float32 all have to
-write the same tokens: exit code 1 where they do not. Of int4 each rounds activations in its own way, and texts of
-random weights part: the table says after how many tokens.
+write the same tokens: exit code 1 where they do not. Of int8 and int4 each rounds activations in its own way, and texts
+of random weights part: the table says after how many tokens. int8 is what ONNX Runtime's quantize_dynamic makes, one
+scale for a matrix: nndeploy and ONNX Runtime GenAI round the activations of a product to bytes by one scale for all of
+them, llama.cpp (Q8_0) by one for 32; OpenVINO GenAI has weights as nncf compresses them, and its default groups of
+activations in bytes.
 
 The roof of a token is the bytes that it reads, weights (of the table of tokens one row) and caches, by what memory
 gives; that of a prompt the operations of its products, those with the table of tokens once, by the peak, of bytes where
-weights are of 4 bits, as `nndeploy bench --operators` says in the same run.
+weights are of 8 or 4 bits, as `nndeploy bench --operators` says in the same run.
 """
 
 import json
@@ -18,7 +21,8 @@ import os
 import statistics
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +39,7 @@ from report import Report, add_race, bench_parser, geometric_mean, words
 from written_together import write_pipeline
 
 ENGINES = ("nndeploy", "onnxruntime-genai", "openvino-genai", "llama.cpp")
-WEIGHTS = ("float32", "int4")
+WEIGHTS = ("float32", "int8", "int4")
 _WRITERS = {"openvino-genai": "openvino_decoders.py", "llama.cpp": "gguf_decoders.py"}
 MEGABYTES = 512
 """So much is read to see what memory gives: no cache holds it."""
@@ -52,10 +56,9 @@ def main() -> None:
     parser.add_argument("--environment", type=Path, default=ENVIRONMENT, help="of the other engines")
     add_race(parser, seconds=0.0, rounds=3, threads="1,2")
     options = parser.parse_args()
-    with Report(options, "speed.md", "Texts beside other engines") as report, ExitStack() as stack:
-        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        folder.mkdir(parents=True, exist_ok=True)
-        roofs = {threads: _roof(folder, threads) for threads in options.threads}
+    with Report(options, "speed.md", "Texts beside other engines") as report:
+        with _folder(options) as folder:
+            roofs = {threads: _roof(folder, threads) for threads in options.threads}
         table = report.table("model", "threads:", "engine", "prefill tokens/s:", "of its roof:", "decode tokens/s:",
                              "of its roof:", "peak MB:", "same tokens:", "version")  # fmt: skip
         ratios = list[float]()
@@ -63,13 +66,25 @@ def main() -> None:
             name, _, weights = model.partition(":")
             if name not in DECODERS or weights not in WEIGHTS:
                 parser.error(f"{model}: NAME:WEIGHTS of {', '.join(DECODERS)} and {', '.join(WEIGHTS)}")
-            files = _written(options, folder, name, weights)
-            for threads in options.threads:
-                rows, faster = _raced(options, report, model, files, threads, roofs[threads])
-                for row in rows:
-                    table.row(model, threads, *row)
-                ratios += faster
+            with _folder(options) as folder:
+                files = _written(options, folder, name, weights)
+                for threads in options.threads:
+                    rows, faster = _raced(options, report, model, files, threads, roofs[threads])
+                    for row in rows:
+                        table.row(model, threads, *row)
+                    ratios += faster
         report.text(f"nndeploy over each other engine, prefill and decode: {geometric_mean(ratios):.2f} in the mean.")
+
+
+@contextmanager
+def _folder(options: Any) -> Iterator[Path]:
+    """Yields the folder of models: the one that is kept, or one of their own that goes, as each is there four times."""
+    if options.folder is not None:
+        options.folder.mkdir(parents=True, exist_ok=True)
+        yield options.folder
+        return
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
 
 
 def _written(options: Any, folder: Path, name: str, weights: str) -> dict[str, Path]:
@@ -125,7 +140,7 @@ def _shares(
     """Returns the shares of their roofs that rates of a prompt and of what follows reach."""
     name, _, weights = model.partition(":")
     decoder, data = DECODERS[name], next(iter(files.values())).with_suffix(".data").stat().st_size
-    peak = 1e9 * (roof["int8_gops_per_s"] if weights == "int4" else roof["float32_gflops_per_s"])
+    peak = 1e9 * (roof["float32_gflops_per_s"] if weights == "float32" else roof["int8_gops_per_s"])
     own, shared = decoder.heads * decoder.head_size, decoder.shared * decoder.head_size
     layer = decoder.width * (2 * own + 2 * shared + 3 * decoder.inner)
     operations = 2 * (decoder.layers * layer + decoder.width * decoder.tokens / options.prompt)

@@ -15,9 +15,10 @@ PARTS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.
 
 
 class Product(NamedTuple):
-    """Weights by columns: float32 (columns, rows), or 4 bits in blocks, where `scales` are.
+    """Weights by columns: float32 (columns, rows), or codes of 4 bits in blocks or of 8 bits, where `scales` are.
 
-    `codes` are (columns, blocks, BLOCK) of 0 to 15, and a weight is (code - 8) * scale; `scales` are (columns, blocks).
+    Of 4 bits `codes` are uint8 (columns, blocks, BLOCK) of 0 to 15, a weight is (code - 8) * scale, and `scales` are
+    (columns, blocks). Of 8 bits `codes` are int8 (columns, rows), a weight is code * scale, and there is one scale ().
     """
 
     floats: Array | None
@@ -49,6 +50,9 @@ class DecoderWeights:
     def product(self, name: str) -> Product:
         if name in self._tensors:
             return Product(np.ascontiguousarray(self.array(name).T))
+        if f"{name}_quantized" in self._tensors:
+            codes = np.ascontiguousarray(self.array(f"{name}_quantized").T)
+            return Product(None, codes, self.array(f"{name}_scale"))
         pairs = self.array(f"{name}_Q4")
         codes = np.stack((pairs & 15, pairs >> 4), -1).reshape(*pairs.shape[:2], BLOCK)
         return Product(None, codes, self.array(f"{name}_scales").reshape(codes.shape[:2]))

@@ -239,11 +239,12 @@ class DecoderGraph:
 
     def _of_8_bits(self, name: str, x: str, rows: int, columns: int, out: str) -> str:
         codes = self._dice.integers(-127, 128, (rows, columns), np.int8)
-        scale = np.array(rows**-0.5 / 73.3, np.float32)  # the deviation of -127 to 127 is 73.3
+        # the deviation of -127 to 127 is 73.3; formats with scales of 16 bits hold the same
+        scale = self._stored(f"{name}_scale", np.array(np.float16(rows**-0.5 / 73.3), np.float32))
         bytes_of_x, x_scale, x_zero = self._op_of_three("DynamicQuantizeLinear", x)
         zero = self._constant(np.array(0, np.int8))
         sums = self._op("MatMulInteger", bytes_of_x, self._stored(f"{name}_quantized", codes), x_zero, zero)
-        both = self._op("Mul", x_scale, self._constant(scale))
+        both = self._op("Mul", x_scale, scale)
         return self._op("Mul", self._op("Cast", sums, to=TensorProto.FLOAT), both, out=out)
 
     def _op_of_three(self, kind: str, x: str) -> list[str]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of `decoders` as llama.cpp reads it: GGUF of Qwen2's architecture, weights of 4 bits as Q4_0.
+"""A model of `decoders` as llama.cpp reads it: GGUF of Qwen2's architecture, weights of 4 bits as Q4_0, of 8 as Q8_0.
 
 Q4_0 has the numbers of MatMulNBits: (code - 8) times a scale of 16 bits for 32 weights, codes 0 to 15 in the low halves
-of 16 bytes and 16 to 31 in the high ones.
+of 16 bytes and 16 to 31 in the high ones. Q8_0 has 32 codes of 8 bits behind their scale.
 """
 
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from decoder_weights import PARTS, DecoderWeights, Product
-from decoders import DECODERS, Decoder
+from decoders import BLOCK, DECODERS, Decoder
 from gguf import GGMLQuantizationType, GGUFWriter
 from interleaved import Array
 
@@ -54,8 +54,17 @@ def _add(file: GGUFWriter, name: str, product: Product) -> None:
     if product.codes is None or product.scales is None:
         assert product.floats is not None
         file.add_tensor(name, product.floats)
+    elif product.codes.dtype == np.int8:
+        file.add_tensor(name, _q8_0(product.codes, product.scales), raw_dtype=GGMLQuantizationType.Q8_0)
     else:
         file.add_tensor(name, _q4_0(product.codes, product.scales), raw_dtype=GGMLQuantizationType.Q4_0)
+
+
+def _q8_0(codes: Array, scale: Array) -> Array:
+    """Returns the bytes (columns, bytes of a column)."""
+    blocks = codes.reshape(len(codes), -1, BLOCK).view(np.uint8)
+    halves = np.broadcast_to(scale.astype("<f2").reshape(1).view(np.uint8), (*blocks.shape[:2], 2))
+    return np.concatenate([halves, blocks], -1).reshape(len(codes), -1)
 
 
 def _q4_0(codes: Array, scales: Array) -> Array:

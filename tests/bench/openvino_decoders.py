@@ -2,7 +2,7 @@
 """A model of `decoders` as OpenVINO GenAI reads it: a graph with its caches inside, as optimum's exporter writes it.
 
 Normalisation in parts, rotary positions from `position_ids`, caches as states that `beam_idx` picks from, heads that
-share keys by Broadcast, ScaledDotProductAttention; weights of 4 bits as nncf compresses them.
+share keys by Broadcast, ScaledDotProductAttention; weights of 4 and of 8 bits as nncf compresses them.
 """
 
 import json
@@ -131,6 +131,10 @@ class _Graph:
         found = self._weights.product(name)
         if found.codes is None or found.scales is None:
             return ops.matmul(x, ops.constant(found.floats), False, True)
+        if found.codes.dtype == np.int8:
+            scales = np.full((len(found.codes), 1), found.scales, np.float16)
+            weights = ops.multiply(ops.convert(ops.constant(found.codes), "f16"), ops.constant(scales))
+            return ops.matmul(x, ops.convert(weights, "f32"), False, True)
         columns, blocks = found.scales.shape
         code = self._of_4_bits(found.codes[..., ::2] | found.codes[..., 1::2] << 4, columns, blocks, BLOCK)
         of_zero = self._of_4_bits(np.array([8], np.uint8), 1, 1, 1)

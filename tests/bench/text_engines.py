@@ -132,7 +132,10 @@ def _llama(model: str, threads: int, most: int) -> tuple[Writer, str]:
     import llama_cpp
 
     llama_cpp.llama_backend_init()
-    network = llama_cpp.llama_model_load_from_file(model.encode(), llama_cpp.llama_model_default_params())
+    opening = llama_cpp.llama_model_default_params()
+    has_amx = " amx_int8 " in Path("/proc/cpuinfo").read_text(encoding="ascii")
+    opening.use_extra_bufts = not has_amx  # its products by AMX end the process (0.3.36), and the choice is all or none
+    network = llama_cpp.llama_model_load_from_file(model.encode(), opening)
     how = llama_cpp.llama_context_default_params()
     how.n_ctx = how.n_batch = how.n_ubatch = most
     how.n_threads = how.n_threads_batch = threads
@@ -151,7 +154,7 @@ def _llama(model: str, threads: int, most: int) -> tuple[Writer, str]:
             new = [int(logits.argmax())]
             got(new[0])
 
-    return write, str(llama_cpp.__version__)
+    return write, f"{llama_cpp.__version__}{', weights not repacked' if has_amx else ''}"
 
 
 _OPENERS = {"nndeploy": _nndeploy, "onnxruntime-genai": _genai, "openvino-genai": _openvino, "llama.cpp": _llama}
