@@ -98,6 +98,9 @@ NND_INLINE NND_TARGET void NND_IN(tile)(int rows, int vectors, int is_signed, co
       NND_UNROLL
       for (int s = 0; s < split; s++)
         NND_IN(step)(rows, vectors, is_signed, at, k + s * NND_IN_DEPTH, weights + s * step, sums + s * each);
+      if (rows == 1) NND_UNROLL
+      for (int i = 0; i < split * vectors * NND_LANES * NND_IN_DEPTH; i += NND_LINE_BYTES)
+        __builtin_prefetch(weights + NND_INT8_AHEAD + i, 0, 3);
       weights += split * step;
     }
     NND_NO_UNROLL

@@ -12,6 +12,8 @@
 #include <sys/auxv.h>
 #endif
 
+#define NND_INT8_AHEAD 1536 /* bytes of weights that are fetched before one row reads them */
+
 #if NND_INT8_ROWS == 12
 #define NND_EACH_INT8_ROW(X, ...)                                                                                      \
   X(1, __VA_ARGS__)                                                                                                    \
