@@ -6,9 +6,11 @@ import hashlib
 import inspect
 import mmap
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial, wraps
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from nndeploy_kernels.build import LIBRARIES, build, compiled, level_arguments, units, zig
@@ -35,8 +37,12 @@ AMX_MODEL = "x86-64-v4 with a model of AMX"
 of bytes take tiles, however small they are."""
 AMX = "x86-64-v4 with AMX for all"
 """The same with the instructions, on machines that have them."""
+BF16_AMX_MODEL, BF16_AMX = "x86-64-v4-bf16 with a model of AMX", "x86-64-v4-bf16 with AMX for all"
+"""The same of x86-64-v4-bf16, where products of bfloat16 take tiles too."""
+BF16_ALONE = "x86-64-v4-bf16 without AMX"
+"""The level as processors without AMX have it."""
 _AMX_MODEL = Path(__file__).parent / "unit" / "kernels" / "amx_model.h"
-_OF_TILES = "kernels/int8_tile.c"
+_OF_TILES = ("kernels/int8_tile.c", "kernels/bf16_tiles.c")
 
 DTYPE_NAMES = tuple(DTYPES.values())
 """The types of elements, in the order of their numbers."""
@@ -74,22 +80,35 @@ class RefusedError(Exception):
 @cache
 def library(level: str) -> ctypes.CDLL:
     """Returns the library of a level, built where it is not."""
-    if level in (AMX, AMX_MODEL):
-        return loaded(_build_of_amx(is_model=level == AMX_MODEL))
+    if level in (AMX, AMX_MODEL, BF16_AMX, BF16_AMX_MODEL):
+        return loaded(_build_of_amx(level.split()[0], is_model=level in (AMX_MODEL, BF16_AMX_MODEL)))
+    if level == BF16_ALONE:
+        return _without_amx(build(next(one for one in LEVELS if one.name == level.split()[0])))
     return loaded(build(next(one for one in LEVELS if one.name == level)))
 
 
-def _build_of_amx(*, is_model: bool) -> Path:
-    """Returns the library of a level with tiles for all: that of x86-64-v4, with the tiles of bytes compiled apart."""
-    level = next(one for one in LEVELS if one.name == AMX.split()[0])
+def _without_amx(path: Path) -> ctypes.CDLL:
+    """Returns a library that was told to do without AMX, which it asks when it is loaded."""
+    folder = LIBRARIES / "objects" / "without-amx"
+    folder.mkdir(parents=True, exist_ok=True)
+    staged, copy = folder / f".{os.getpid()}.so", folder / "library.so"
+    shutil.copyfile(path, staged)
+    staged.replace(copy)
+    with patch.dict(os.environ, {"NNDEPLOY_KERNELS_WITHOUT": "amx"}):
+        return loaded(copy)
+
+
+def _build_of_amx(name: str, *, is_model: bool) -> Path:
+    """Returns the library of a level with tiles for all, whose sources of tiles are compiled apart."""
+    level = next(one for one in LEVELS if one.name == name)
     digest = hashlib.sha256(_AMX_MODEL.read_bytes()).hexdigest()
     arguments, kept = level_arguments(level), LIBRARIES / "objects"
     flags = tuple(f"-DNND_AMX_LEAST_{what}=1" for what in ("ROWS", "K", "PRODUCTS"))
     if is_model:
         flags += (f"-DNND_AMX_MODEL={digest}", "-include", str(_AMX_MODEL))
-    folder = kept / ("amx-model" if is_model else "amx-for-all")
-    objects = compiled([one for one in units() if one[0] != _OF_TILES], arguments, kept / level.name)
-    objects += compiled([(_OF_TILES, flags)], arguments, folder)
+    folder = kept / f"{'amx-model' if is_model else 'amx-for-all'}-{name}"
+    objects = compiled([one for one in units() if one[0] not in _OF_TILES], arguments, kept / level.name)
+    objects += compiled([(source, flags) for source in _OF_TILES], arguments, folder)
     path = folder / "library.so"
     staged = path.with_name(f".{os.getpid()}.so")
     zig("cc", ["-target", level.zig_target, "-shared", "-pthread", *map(str, objects), "-o", str(staged)])
@@ -180,6 +199,23 @@ def opened(
         lib.nnd_model_close(model)
         raise RefusedError(message.value.decode())
     return model, table
+
+
+def told_steps(
+    level: str, plan: tuple[bytes, bytes], arrays: Sequence[Array], *, plain_bytes: bool = False
+) -> list[str]:
+    """Returns how each step of a plan is done on a level, in the words of the library."""
+    lib, (words, weights) = library(level), plan
+    kept, text = Guarded(len(weights), 64), ctypes.create_string_buffer(200)
+    kept.bytes[:] = np.frombuffer(weights, np.uint8)
+    model, table = opened(lib, words, kept.address, len(weights), Options(0, 0, 1, 0, plain_bytes), arrays)
+    told = []
+    for step in range(lib.nnd_model_num_steps(ctypes.c_void_p(model))):
+        lib.nnd_table_describe(ctypes.c_void_p(table), ctypes.c_int64(step), text, ctypes.c_int64(len(text)))
+        told.append(text.value.decode())
+    lib.nnd_table_free(table)
+    lib.nnd_model_close(model)
+    return told
 
 
 def run_plan(

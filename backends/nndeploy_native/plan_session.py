@@ -628,11 +628,12 @@ class _Slot:
 
 
 def _choices_of(description: str) -> dict[str, int | str]:
-    """Returns the window and the bytes of its buffer, or the pixels of a window, or else what a description says."""
-    if found := re.fullmatch(r"window (\d+x\d+x\d+), buffer (\d+) bytes", description):
-        return {"window": found[1], "buffer_bytes": int(found[2])}
-    if found := re.fullmatch(r"pointwise, window (\d+)", description):
-        return {"window_pixels": int(found[1])}
+    """Returns the window and the bytes of its buffer, or the pixels of a window, and what else a description says."""
+    if found := re.fullmatch(r"window (\d+x\d+x\d+), buffer (\d+) bytes(?:, (.+))?", description):
+        choices: dict[str, int | str] = {"window": found[1], "buffer_bytes": int(found[2])}
+        return choices | ({"how": found[3]} if found[3] else {})
+    if found := re.fullmatch(r"pointwise, window (\d+)(?:, (.+))?", description):
+        return {"window_pixels": int(found[1])} | ({"how": found[2]} if found[2] else {})
     return {"how": description} if description else {}
 
 

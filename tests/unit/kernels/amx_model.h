@@ -4,7 +4,7 @@
  * others calls these functions. What the processor answers with a fault ends the process.
  *
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: LDTILECFG, TILELOADD, TILESTORED,
- * TILEZERO, TILERELEASE, TDPBSSD, TDPBUSD, and the classes of exceptions AMX-E1 to AMX-E6.
+ * TILEZERO, TILERELEASE, TDPBSSD, TDPBUSD, TDPBF16PS, and the classes of exceptions AMX-E1 to AMX-E6.
  */
 #ifndef NND_AMX_MODEL_H
 #define NND_AMX_MODEL_H
@@ -21,7 +21,7 @@ struct amx_tile {
   uint8_t at[AMX_ROWS][AMX_BYTES];
 };
 
-static _Thread_local struct {
+__attribute__((weak)) _Thread_local struct amx_state {
   int is_configured;
   struct amx_tile tiles[AMX_TILES];
 } amx_state;
@@ -94,6 +94,33 @@ static void amx_bytes(int sums, int a, int b, int first_is_signed) {
         const int factor = first_is_signed ? (int8_t)x->at[row][k] : x->at[row][k];
         sum += (uint32_t)(factor * (int8_t)y->at[k / 4][4 * column + k % 4]);
       }
+      memcpy(to->at[row] + 4 * column, &sum, 4);
+    }
+}
+
+static float amx_float(const uint8_t *bfloat16) {
+  const uint32_t bits = (uint32_t)bfloat16[0] << 16 | (uint32_t)bfloat16[1] << 24;
+  float found;
+  memcpy(&found, &bits, sizeof found);
+  return found;
+}
+
+static float amx_normal(float x) { return __builtin_fabsf(x) < 0x1p-126f ? 0.0f * x : x; }
+
+/* Sums of even k and of odd k, which are added up then; denormal numbers are zeros. */
+static void _tile_dpbf16ps(int sums, int a, int b) {
+  struct amx_tile *to = amx_product(sums, a, b);
+  const struct amx_tile *x = amx_of(a), *y = amx_of(b);
+  for (int row = 0; row < to->rows; row++)
+    for (int column = 0; column < to->bytes / 4; column++) {
+      float parts[2] = {0.0f, 0.0f}, sum;
+      for (int k = 0; k < x->bytes / 2; k++) {
+        const float first = amx_normal(amx_float(x->at[row] + 2 * k));
+        const float second = amx_normal(amx_float(y->at[k / 2] + 4 * column + k % 2 * 2));
+        parts[k % 2] = amx_normal(__builtin_fmaf(first, second, parts[k % 2]));
+      }
+      memcpy(&sum, to->at[row] + 4 * column, 4);
+      sum = amx_normal(amx_normal(sum) + amx_normal(parts[0] + parts[1]));
       memcpy(to->at[row] + 4 * column, &sum, 4);
     }
 }

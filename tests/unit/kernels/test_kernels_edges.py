@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from kernel_library import OutOfRangeError, every_level, plan_of, run_plan
+from kernel_library import OutOfRangeError, every_level, plan_of, run_plan, told_steps
 from nndeploy_native.steps.bytes import BytePooling, Quantise
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.indexed import PICKS, Picked, ReverseSequence, Scattered
@@ -28,6 +28,12 @@ def tensor(name: str, array: Array) -> Tensor:
 
 def ran(level: str, step: NativeStep, arrays: Sequence[Array], threads: int = 1) -> Array:
     return run_plan(level, plan_of([step], list(step.inputs), [step.output]), arrays, threads=threads)[0]
+
+
+def as_bfloat16(array: Array) -> Array:
+    """Returns the nearest numbers of 8 bits."""
+    bits = array.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
 
 
 def ran_in_blocks(level: str, step: NativeStep, arrays: Sequence[Array]) -> Array:
@@ -177,19 +183,26 @@ def test_bytes_are_those_of_a_division(level: str, threads: int) -> None:
 
 @every_level
 def test_long_sums_round_little_and_whole_ones_wrap(level: str) -> None:
-    """Products of 8192 terms, whose sums grow to 80: parts are added up, not one term after the other."""
+    """Products of 8192 terms, whose sums grow to 80: parts are added up, not one term after the other.
+
+    Tiles multiply what was rounded to bfloat16, and add up the products in float32 too.
+    """
     rng = np.random.default_rng(10)
     b = rng.standard_normal((8192, 40)).astype(np.float32)
     turned, y = np.ascontiguousarray(b.T), View.of(tensor("b", b))
     for rows in (1, 8, 40):
         a = np.abs(rng.standard_normal((rows, 8192))).astype(np.float32)
-        wanted, view = a.astype(np.float64) @ b, View.of(tensor("a", a))
+        view = View.of(tensor("a", a))
         for factor, more in ((b, []), (y, [b]), (View.of(tensor("b", turned)).transposed((1, 0)), [turned])):
-            found = ran(level, Product(Tensor("y", (rows, 40)), view, factor), [a, *more])
+            step, arrays = Product(Tensor("y", (rows, 40)), view, factor), [a, *more]
+            plan = plan_of([step], list(step.inputs), [step.output])
+            is_rounded = "by amx" in told_steps(level, plan, arrays)[0]
+            first, second = (as_bfloat16(a), as_bfloat16(b)) if is_rounded else (a, b)
+            wanted, found = first.astype(np.float64) @ second, run_plan(level, plan, arrays)[0]
             assert float(np.sqrt(np.mean((found - wanted) ** 2))) < 1.2e-4
     whole, weights = np.full((2, 70_000), 255, np.uint8), np.full((70_000, 3), -128, np.int8)
-    step = IntegerProduct(Tensor("y", (2, 3), element="int32"), tensor("x", whole), weights)
+    integers = IntegerProduct(Tensor("y", (2, 3), element="int32"), tensor("x", whole), weights)
     sums = (whole.astype(np.int64) @ weights.astype(np.int64)).astype(np.int32)
     for plain in (False, True):
-        plan = plan_of([step], list(step.inputs), [step.output])
+        plan = plan_of([integers], list(integers.inputs), [integers.output])
         np.testing.assert_array_equal(run_plan(level, plan, [whole], plain_bytes=plain)[0], sums)

@@ -96,7 +96,7 @@ def wrong_numbers(network: Network, level: str) -> list[str]:
 
 
 def _differences(found: Mapping[str, Array], wanted: Mapping[str, Array], level: str) -> list[str]:
-    tolerance = 0.1 if level.endswith("bf16") else 2e-4
+    tolerance = 0.1 if "bf16" in level else 2e-4
     wrong = []
     for name, want in wanted.items():
         if found[name].shape != want.shape:

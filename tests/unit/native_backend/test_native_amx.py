@@ -19,7 +19,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 import test_native_quantised_lstm as lstm
-from kernel_library import AMX, AMX_MODEL, HOST, LEVELS_HERE, Options, library, on_each, opened, plan_of, run_plan
+from kernel_library import AMX, AMX_MODEL, HOST, LEVELS_HERE, library, on_each, plan_of, run_plan, told_steps
 from native_models import Array, built, contrib_model, run
 from nndeploy_native.expressions import const, operand
 from nndeploy_native.roof import INT8
@@ -222,12 +222,4 @@ def test_the_model_ends_where_a_processor_would(wrong: str, misuse: Path) -> Non
 
 def way_of(level: str, plan: tuple[bytes, bytes], x: Array, *, plain_bytes: bool = False) -> str:
     """Returns how the first step of a plan multiplies bytes."""
-    words, weights = plan
-    kept, text = ctypes.create_string_buffer(weights, len(weights) + 64), ctypes.create_string_buffer(200)
-    lib, at = library(level), -(-ctypes.addressof(kept) // 64) * 64
-    ctypes.memmove(at, weights, len(weights))
-    model, table = opened(lib, words, at, len(weights), Options(0, 0, 1, 0, plain_bytes), [x])
-    lib.nnd_table_describe(ctypes.c_void_p(table), ctypes.c_int64(0), text, ctypes.c_int64(len(text)))
-    lib.nnd_table_free(table)
-    lib.nnd_model_close(model)
-    return text.value.decode().split(" by ")[1].split(",")[0]
+    return told_steps(level, plan, [x], plain_bytes=plain_bytes)[0].split(" by ")[1].split(",")[0]

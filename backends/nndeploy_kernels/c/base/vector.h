@@ -75,6 +75,7 @@ NND_INLINE void nnd_store_any(float *to, vf value) { *(vf_any *)to = value; }
  * nnd_stream stores past the caches: for outputs that nobody reads before they would be evicted. */
 #ifdef NND_BF16
 #define NND_GROUP 2
+#define NND_DEPTH 32 /* of a block of AMX */
 typedef uint16_t nnd_elem;
 typedef uint16_t nnd_weight;
 typedef uint16_t nnd_elems __attribute__((vector_size(2 * NND_LANES)));
@@ -111,6 +112,7 @@ NND_INLINE nnd_elem nnd_to_elem(float value) { /* to the nearest, ties to even; 
 }
 #else
 #define NND_GROUP 1
+#define NND_DEPTH 1
 typedef float nnd_elem;
 typedef float nnd_weight;
 NND_INLINE vf nnd_read(const nnd_elem *from) { return nnd_load(from); }
@@ -159,8 +161,8 @@ NND_INLINE nnd_size nnd_max(nnd_size a, nnd_size b) { return a > b ? a : b; }
 NND_INLINE nnd_size nnd_floor_div(nnd_size a, nnd_size b) { return a / b - (a % b < 0); }
 NND_INLINE nnd_size nnd_ceil_div(nnd_size a, nnd_size b) { return (a + b - 1) / b; }
 NND_INLINE nnd_size nnd_blocks(nnd_size channels) { return nnd_ceil_div(channels, NND_LANES); }
-/* Channels of a panel's weights: whole groups. */
-NND_INLINE nnd_size nnd_grouped_channels(nnd_size channels) { return nnd_ceil_div(channels, NND_GROUP) * NND_GROUP; }
+/* Channels of a panel's weights, the last ones of zeros: whole groups and blocks of NND_DEPTH. */
+NND_INLINE nnd_size nnd_grouped_channels(nnd_size channels) { return nnd_ceil_div(channels, NND_DEPTH) * NND_DEPTH; }
 
 /* Lines to fetch while a kernel works: `lines` for each of its channel blocks, `plane` bytes from block to block; where
  * `channel` is not 0, `lines` for each of its channels, so many bytes from channel to channel. */

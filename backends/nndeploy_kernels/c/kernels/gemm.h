@@ -23,7 +23,16 @@
 #define NND_GEMM_K 16 /* of a packed row that lie side by side */
 #define NND_GEMM_MOST_COLUMNS_OF_DOTS (NND_LANES / 4)
 
-enum nnd_gemm_b { NND_B_PANELS, NND_B_IN_PLACE, NND_B_TO_PACK, NND_B_DOTS, NND_B_STREAMS, NND_B_FEW_BITS, NND_B_BITS };
+enum nnd_gemm_b {
+  NND_B_PANELS,
+  NND_B_IN_PLACE,
+  NND_B_TO_PACK,
+  NND_B_DOTS,
+  NND_B_STREAMS,
+  NND_B_FEW_BITS,
+  NND_B_BITS,
+  NND_B_TILES
+};
 
 struct nnd_gemm {
   nnd_size rows, inner, columns;
@@ -32,6 +41,7 @@ struct nnd_gemm {
   nnd_size out_row;            /* floats from row to row; columns lie side by side */
   int b_kind;                  /* enum nnd_gemm_b */
   int a_is_packed;             /* whole rows, as nnd_gemm_row_at says */
+  int has_tiles;               /* the panels are those of gemm_tiles.h */
   const struct nnd_bits *bits; /* which are `b`; null where it is floats */
   struct nnd_end end;
   nnd_size tiles, groups, panels; /* of rows, of tiles, of columns */

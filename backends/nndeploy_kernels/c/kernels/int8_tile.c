@@ -3,8 +3,7 @@
 
 #include "kernels/int8_bytes.h"
 #include "kernels/int8_ways.h"
-
-#include <stdlib.h>
+#include "kernels/wanted.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -34,15 +33,9 @@
 static const struct nnd_int8_kernels *nnd_int8_best;
 static int nnd_int8_has_four;
 
-/* Whether the user does not do without them. */
-NND_INLINE int nnd_int8_is_wanted(const char *name) {
-  const char *without = getenv("NNDEPLOY_KERNELS_WITHOUT");
-  return !without || !strstr(without, name);
-}
-
 /* Takes kernels that the processor has. */
 NND_INLINE void nnd_int8_offer(int has, const struct nnd_int8_kernels *kernels) {
-  if (!has || !nnd_int8_is_wanted(kernels->name)) return;
+  if (!has || !nnd_is_wanted(kernels->name)) return;
   nnd_int8_best = kernels;
   if (kernels->depth == NND_INT8_DEPTH) nnd_int8_has_four = 1;
 }
@@ -147,7 +140,7 @@ __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
   const int is_fast = is_told && (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
   nnd_int8_offer(is_fast, &nnd_int8_kernels_vnni);
 #if NND_LANES == 16
-  nnd_int8_wants_amx = nnd_int8_best && nnd_int8_is_wanted("amx") && nnd_amx_is_there();
+  nnd_int8_wants_amx = nnd_int8_best && nnd_amx_is_there(NND_AMX_INT8);
 #endif
 }
 #endif
@@ -275,7 +268,7 @@ nnd_int8_multiplier nnd_int8_multiplier_here(int plain, nnd_size rows, nnd_size 
 
 double nnd_int8_multiply_tiles(nnd_size times) {
   if (!nnd_int8_multiplier_here(0, NND_INT8_STRIP, NND_INT8_BLOCK, NND_AMX_LEAST_PRODUCTS)) return 0.0;
-  if (times) nnd_amx_multiply(times);
+  if (times) nnd_amx_multiply_registers(times);
   return 4 * 2.0 * NND_INT8_STRIP * NND_LANES * NND_INT8_BLOCK;
 }
 

@@ -18,12 +18,12 @@
 #ifndef NND_INT8_TILE_H
 #define NND_INT8_TILE_H
 
-#include "base/vector.h"
+#include "kernels/amx_blocks.h"
 
 #define NND_INT8_COLUMNS (NND_PANEL * NND_LANES)
-#define NND_INT8_DEPTH 4  /* k that lie side by side */
-#define NND_INT8_STRIP 16 /* rows of a tile of the processor, and k of its blocks */
-#define NND_INT8_BLOCK 64
+#define NND_INT8_DEPTH 4 /* k that lie side by side */
+#define NND_INT8_STRIP NND_AMX_ROWS
+#define NND_INT8_BLOCK NND_AMX_BYTES
 #if NND_LANES == 16
 #define NND_INT8_BEHIND (15 * NND_INT8_COLUMNS * NND_INT8_DEPTH) /* bytes behind all weights that kernels may read */
 #else
@@ -89,22 +89,12 @@ int nnd_int8_is_quick(int plain);
 /* The kernels of this machine; with `plain`, those that use nothing but what the level has. */
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain);
 
-/* Sums of a strip of rows, or of two, whose k are whole blocks of `size`, by a panel of the weights:
- *
- *   sums[strip][r][c] = first[c] + sum over taps, blocks and k of bytes * weights[tap][block][k][c]
- *
- * where bytes of row r lie at rows[strip] + offsets[tap] + block * `block` + r * step. They are read where they lie, in
- * the blocks of nnd_int8_block_of(); or packed, by nnd_int8_pack_strip(), in blocks of NND_INT8_BLOCK, with zeros behind
- * their k, by which weights behind the panel's last are multiplied. */
+/* Sums of strips of rows by a panel of the weights. Rows are read where they lie, in the blocks of nnd_int8_block_of();
+ * or packed, by nnd_int8_pack_strip(), in blocks of NND_INT8_BLOCK, with zeros behind their k, by which weights behind the
+ * panel's last are multiplied. */
 struct nnd_int8_blocks {
-  const char *rows[2];
-  const nnd_size *offsets;
-  nnd_size taps, count, size, step, block; /* blocks of a tap */
-  int strips, height, vectors, is_signed; /* 0 strips: there are only those that end; rows of a strip; vectors of all */
-  const int8_t *weights;
-  const int32_t *first; /* of whole vectors; null: zeros */
-  int32_t *sums[2];     /* whole vectors */
-  nnd_size sums_row;    /* int32 from row to row */
+  struct nnd_amx_blocks tiles;
+  int is_signed;
   /* Sums that were made before, of as many strips by a panel of as many vectors, which become bytes meanwhile by a quick
    * end. */
   int num_ended;
@@ -126,9 +116,7 @@ NND_INLINE int nnd_int8_by_blocks(nnd_int8_multiplier multiply) { return multipl
 void nnd_int8_pack_strip(const void *const *rows, nnd_size tap_rows, nnd_size taps, nnd_size k, nnd_size count,
                          char *to);
 
-/* Gives this thread's registers of tiles back to the system, where a kernel took them; and multiplies tiles, as many
- * times as is said, and returns the operations of each time, 0 where this machine has none. */
-void nnd_int8_let_go(void);
+/* Multiplies tiles, as many times as is said, and returns the operations of each time, 0 where this machine has none. */
 double nnd_int8_multiply_tiles(nnd_size times);
 #else
 NND_INLINE nnd_int8_multiplier nnd_int8_multiplier_here(int plain, nnd_size rows, nnd_size k, nnd_size columns) {
@@ -143,7 +131,6 @@ NND_INLINE void nnd_int8_pack_strip(const void *const *rows, nnd_size tap_rows, 
                                     nnd_size count, char *to) {
   (void)rows, (void)tap_rows, (void)taps, (void)k, (void)count, (void)to;
 }
-NND_INLINE void nnd_int8_let_go(void) {}
 NND_INLINE double nnd_int8_multiply_tiles(nnd_size times) { return 0.0 * (double)times; }
 #endif
 

@@ -8,6 +8,7 @@
 #ifndef NND_POINTWISE_H
 #define NND_POINTWISE_H
 
+#include "kernels/bf16_tiles.h"
 #include "kernels/tile.h"
 
 struct nnd_pointwise {
@@ -18,6 +19,8 @@ struct nnd_pointwise {
   struct nnd_end end;
   int stream;           /* store past the caches */
   int prefetch_weights; /* the panels do not fit the second cache */
+  int by_tiles;         /* of AMX; pixels are packed at `packed_at` of scratch then */
+  nnd_size packed_at;
 };
 
 struct nnd_pointwise_data {
@@ -26,7 +29,14 @@ struct nnd_pointwise_data {
   const float *bias, *numbers; /* [blocks of out_channels][c] */
   const nnd_elem *residual;    /* laid out like the output */
   nnd_elem *out;
+  nnd_elem *packed; /* room for the pixels, which tiles of AMX multiply then; null: they do not */
 };
+
+NND_INLINE int nnd_is_tiled(const struct nnd_pointwise *s) { return NND_HAS_TILES && s->by_tiles; }
+
+NND_INLINE nnd_elem *nnd_pointwise_packed(const struct nnd_pointwise *s, char *scratch) {
+  return nnd_is_tiled(s) ? (nnd_elem *)(scratch + s->packed_at) : NULL;
+}
 
 NND_INLINE struct nnd_pointwise_data nnd_pointwise_at(const struct nnd_pointwise *s, struct nnd_pointwise_data d,
                                                       nnd_size pixel) {
@@ -111,10 +121,43 @@ NND_INLINE struct nnd_pointwise_data nnd_pointwise_from(const struct nnd_pointwi
   return d;
 }
 
+/* `pixels` pixels, packed at `packed`, by panels [first, last), which `d` is at the first of. */
+NND_INLINE void nnd_pointwise_tiled(const struct nnd_pointwise *s, nnd_size pixels, nnd_size first, nnd_size last,
+                                    struct nnd_pointwise_data d, const nnd_elem *packed) {
+  static const nnd_size nowhere = 0;
+  const nnd_size blocks = nnd_blocks(s->out_channels), of_block = NND_AMX_ROWS * NND_PIXEL_BLOCK;
+  const struct nnd_bf16_job job = {.lines = 1,
+                                   .width = pixels,
+                                   .strips = nnd_bf16_pairs_of(pixels),
+                                   .packed = packed,
+                                   .pixel_step = NND_PIXEL_BLOCK,
+                                   .strip_step = nnd_pixel_blocks(s->in_channels) * of_block,
+                                   .block_step = of_block,
+                                   .blocks = nnd_pixel_blocks(s->in_channels),
+                                   .taps = 1,
+                                   .offsets = &nowhere,
+                                   .weights = d.weights,
+                                   .bias = d.bias,
+                                   .numbers = d.numbers,
+                                   .residual = d.residual,
+                                   .out = d.out,
+                                   .out_plane = s->out_plane,
+                                   .panels = last - first,
+                                   .last_vectors = last > nnd_full_panels(blocks) ? nnd_last_panel(blocks) : NND_PANEL,
+                                   .end = &s->end,
+                                   .stream = s->stream};
+  nnd_bf16_multiply(&job);
+}
+
 /* Panels [first, last) of `pixels` pixels; the last of all is number nnd_full_panels(). */
 NND_INLINE void nnd_pointwise_panels(const struct nnd_pointwise *s, int sum, nnd_size pixels, nnd_size first,
                                      nnd_size last, struct nnd_pointwise_data d, struct nnd_prefetch input) {
   const nnd_size blocks = nnd_blocks(s->out_channels), full = nnd_full_panels(blocks);
+  if (NND_HAS_TILES && d.packed && sum == NND_WHOLE) {
+    nnd_bf16_pack_pixels(d.in, s->in_plane, s->in_channels, pixels, d.packed);
+    if (first < last) nnd_pointwise_tiled(s, pixels, first, last, nnd_pointwise_from(s, d, first), d.packed);
+    return;
+  }
   for (nnd_size panel = first; panel < last; panel++) {
     const int vectors = panel < full ? NND_PANEL : nnd_last_panel(blocks);
     const int half = panel < full ? 0 : nnd_has_half(s->out_channels);

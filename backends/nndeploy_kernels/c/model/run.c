@@ -47,7 +47,7 @@ void nnd_out_of_range(const struct nnd_part *part, nnd_size at, int64_t index, n
 
 /* A thread that sleeps holds no tiles: a core whose registers of tiles are in use does not sleep as deeply. */
 static void nnd_pass(struct nnd_pace_item *pace, int worker, nnd_size point, int done, int each) {
-  nnd_int8_let_go();
+  nnd_amx_let_go();
   pace->pass(pace, worker, point, done, each);
 }
 
@@ -116,7 +116,7 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
     if (pace) nnd_pass(pace, worker, number, 1, 1);
     if (times) nnd_add_time(&times[number], &since, !pool);
   }
-  nnd_int8_let_go();
+  nnd_amx_let_go();
 }
 
 int nnd_run(const struct nnd_table *table, struct nnd_call *call, struct nnd_pool *pool) {

@@ -55,10 +55,10 @@ nnd_size nnd_output_of_lane(nnd_size outputs, nnd_size lane) {
 #define NND_PACKED_AT_ONCE 64 /* input channels: what is written stays in the first cache */
 
 /* One panel: [tap][i / group][vector][c][group] of (O, I, taps). */
-#define NND_PACK_PANEL(name, type, of, GROUP)                                                                          \
+#define NND_PACK_PANEL(name, type, of, GROUP, DEPTH)                                                                   \
   static void name(const float *weights, nnd_size outputs, nnd_size inputs, nnd_size taps, nnd_size first,             \
                    int vectors, type *to) {                                                                            \
-    const nnd_size wide = vectors * NND_LANES, padded = nnd_ceil_div(inputs, GROUP) * GROUP;                           \
+    const nnd_size wide = vectors * NND_LANES, padded = nnd_ceil_div(inputs, DEPTH) * DEPTH;                           \
     for (nnd_size begin = 0; begin < inputs; begin += NND_PACKED_AT_ONCE) {                                            \
       const nnd_size end = nnd_min(inputs, begin + NND_PACKED_AT_ONCE);                                                \
       for (nnd_size lane = 0; lane < wide; lane++) {                                                                   \
@@ -71,8 +71,8 @@ nnd_size nnd_output_of_lane(nnd_size outputs, nnd_size lane) {
       }                                                                                                                \
     }                                                                                                                  \
   }
-NND_PACK_PANEL(nnd_pack_panel, nnd_weight, nnd_weight_of, NND_GROUP)
-NND_PACK_PANEL(nnd_pack_planar_panel, float, , 1)
+NND_PACK_PANEL(nnd_pack_panel, nnd_weight, nnd_weight_of, NND_GROUP, NND_DEPTH)
+NND_PACK_PANEL(nnd_pack_planar_panel, float, , 1, 1)
 
 struct nnd_panels {
   const float *weights;

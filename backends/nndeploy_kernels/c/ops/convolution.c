@@ -12,6 +12,7 @@
 #include "ops/conv_record.h"
 #include "ops/convolution_rows.h"
 #include "ops/gathered.h"
+#include "ops/tiled_convolution.h"
 #include "ops/windows.h"
 #include "ops/winograd.h"
 
@@ -76,7 +77,7 @@ struct nnd_pointwise_fields {
 static void nnd_run_pointwise(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_pointwise_fields *t = fields;
   const struct nnd_pointwise *s = &t->s;
-  const struct nnd_pointwise_data d = {at[1], at[2], at[3], at[4], at[5], at[0]};
+  const struct nnd_pointwise_data d = {at[1], at[2], at[3], at[4], at[5], at[0], nnd_pointwise_packed(s, part.scratch)};
   const nnd_size windows = nnd_ceil_div(t->pixels, t->window), rest = t->pixels - (windows - 1) * t->window;
   const nnd_size panels = nnd_full_panels(nnd_blocks(s->out_channels)) + 1;
   nnd_size first = 0, last = t->images * windows, first_panel = 0, last_panel = panels;
@@ -116,8 +117,11 @@ static int nnd_make_pointwise(struct nnd_maker *m, const struct nnd_conv *c, con
   const nnd_size rule = nnd_window_for(nnd_capacity(&by_rule, in->num_bytes), 1, pixels, c->in_channels).columns;
   t->window = nnd_same_bits(t->window, rule, pixels, c->out_channels);
   t->by_panels = t->images * nnd_ceil_div(pixels, t->window) < NND_FEW_WINDOWS || weights >= NND_LARGE_WEIGHTS;
+  nnd_take_tiles(m, &t->s, pixels, t->window);
+  if (nnd_is_tiled(&t->s) && t->by_panels) m->instance->chunks = 1; /* each packs all windows */
   m->instance->run = nnd_run_pointwise;
-  snprintf(m->instance->shown, sizeof m->instance->shown, "pointwise, window %lld", (long long)t->window);
+  snprintf(m->instance->shown, sizeof m->instance->shown, "pointwise, window %lld%s", (long long)t->window,
+           nnd_shown_tiles(nnd_is_tiled(&t->s)));
   return 1;
 }
 
@@ -294,7 +298,10 @@ static int nnd_make_convolution(struct nnd_maker *m) {
   const int keeps_size = y.size == y.out_size && x.size == x.out_size; /* zeros behind the image need no zeros before */
   if (is_blocked && keeps_size && nnd_is_pointwise(m, c)) return nnd_make_pointwise(m, c, &y, &x);
   if (is_blocked && c->groups > 1 && nnd_is_depthwise(c)) return nnd_make_depthwise(m, c, &y, &x);
-  if (is_blocked && nnd_gathered_pays(c, &y, &x)) return nnd_make_gathered(m, c, &y, &x);
+  const int is_gathered = is_blocked && nnd_gathered_pays(c, &y, &x);
+  if (is_blocked && (!is_gathered || x.out_size >= NND_AMX_FAST_ROWS) && nnd_tiled_pays(c, &y, &x))
+    return nnd_make_tiled(m, c, &y, &x);
+  if (is_gathered) return nnd_make_gathered(m, c, &y, &x);
   return nnd_make_dense(m, own, &y, &x);
 }
 

@@ -12,8 +12,9 @@
 #define NND_FEW_PANELS 2
 
 int nnd_gathered_pays(const struct nnd_conv *c, const struct nnd_axis *y, const struct nnd_axis *x) {
-  const int is_whole = c->groups == 1 && c->in_channels % NND_LANES == 0; /* no lane of a block is nobody's */
-  const int is_near = y->dilation == 1 && x->dilation == 1;               /* few zeros are gathered */
+  const int is_whole = c->groups == 1 && c->in_channels % NND_LANES == 0 && /* no lane of a block is nobody's, */
+                       c->in_channels % NND_DEPTH == 0;                     /* nor one of the weights */
+  const int is_near = y->dilation == 1 && x->dilation == 1;                 /* few zeros are gathered */
   const int is_read_again = nnd_blocks(c->out_channels) > NND_FEW_PANELS * NND_PANEL;
   return is_whole && is_near && is_read_again && y->out_size > 1 && x->out_size < NND_ACCUMULATORS / NND_PANEL;
 }
@@ -65,9 +66,13 @@ static void nnd_run_gathered(const void *fields, void *const *at, struct nnd_par
   for (; first < last && first_panel < last_panel; first++) {
     const nnd_size image = first / windows, pixel = first % windows * t->window;
     const nnd_size count = nnd_min(t->window, pixels - pixel), to = image * of_out + pixel * NND_LANES;
-    const struct nnd_pointwise_data d = {
-        (const nnd_elem *)part.scratch, at[2], at[3], at[4], s->end.residual ? (const nnd_elem *)at[5] + to : NULL,
-        (nnd_elem *)at[0] + to};
+    const struct nnd_pointwise_data d = {(const nnd_elem *)part.scratch,
+                                         at[2],
+                                         at[3],
+                                         at[4],
+                                         s->end.residual ? (const nnd_elem *)at[5] + to : NULL,
+                                         (nnd_elem *)at[0] + to,
+                                         nnd_pointwise_packed(s, part.scratch)};
     nnd_gather_window(t, (const nnd_elem *)at[1] + image * of_in, pixel, count, (nnd_elem *)part.scratch);
     nnd_pointwise_panels(s, NND_WHOLE, count, first_panel, last_panel, d, nnd_no_prefetch);
   }
@@ -94,7 +99,9 @@ int nnd_make_gathered(struct nnd_maker *m, const struct nnd_conv *c, const struc
   t->by_panels = t->images * nnd_ceil_div(pixels, t->window) < NND_FEW_WINDOWS;
   if (t->by_panels) m->instance->chunks = 1; /* each gathers all windows */
   m->scratch_bytes = t->window * of_pixel;
+  nnd_take_tiles(m, &t->s, pixels, t->window);
   m->instance->run = nnd_run_gathered;
-  snprintf(m->instance->shown, sizeof m->instance->shown, "gathered, window %lld", (long long)t->window);
+  snprintf(m->instance->shown, sizeof m->instance->shown, "gathered, window %lld%s", (long long)t->window,
+           nnd_shown_tiles(nnd_is_tiled(&t->s)));
   return 1;
 }

@@ -31,9 +31,9 @@ struct nnd_strip_tile {
 static void nnd_end_strips(const struct nnd_int8_strip_job *j, const struct nnd_strip_tile *tile, int is_by_itself,
                            struct nnd_int8_blocks *b) {
   b->num_ended = tile->strips, b->ended = tile->ended;
-  if (!is_by_itself && tile->vectors == b->vectors) return;
+  if (!is_by_itself && tile->vectors == b->tiles.vectors) return;
   struct nnd_int8_blocks alone = *b;
-  alone.strips = 0, alone.vectors = tile->vectors;
+  alone.tiles.strips = 0, alone.tiles.vectors = tile->vectors;
   j->multiply(&alone);
   b->num_ended = 0;
 }
@@ -66,15 +66,15 @@ static void nnd_run_strips(const struct nnd_int8_strip_job *j, nnd_size panel, n
   const int is_quick = nnd_int8_ends_in_tiles(r, NND_INT8_COLUMNS);
   nnd_begin_panels(j, panel, end, &panels);
   const nnd_size size = j->is_packed ? NND_INT8_BLOCK : nnd_int8_block_of(j->k);
-  struct nnd_int8_blocks b = {.offsets = j->is_packed ? &nowhere : j->offsets,
-                              .taps = j->is_packed ? 1 : j->taps,
-                              .count = j->is_packed ? strip_bytes / (NND_INT8_STRIP * NND_INT8_BLOCK) : j->k / size,
-                              .size = size,
-                              .step = j->is_packed ? NND_INT8_BLOCK : j->step,
-                              .block = j->is_packed ? NND_INT8_STRIP * NND_INT8_BLOCK : size,
-                              .height = (int)strips.each,
-                              .is_signed = j->is_signed,
-                              .end = &r->end};
+  struct nnd_int8_blocks b = {.is_signed = j->is_signed, .end = &r->end};
+  struct nnd_amx_blocks *t = &b.tiles;
+  *t = (struct nnd_amx_blocks){.offsets = j->is_packed ? &nowhere : j->offsets,
+                               .taps = j->is_packed ? 1 : j->taps,
+                               .count = j->is_packed ? strip_bytes / (NND_INT8_STRIP * NND_INT8_BLOCK) : j->k / size,
+                               .size = size,
+                               .step = j->is_packed ? NND_INT8_BLOCK : j->step,
+                               .block = j->is_packed ? NND_INT8_STRIP * NND_INT8_BLOCK : size,
+                               .height = (int)strips.each};
   const nnd_size panel_bytes = j->taps * nnd_int8_packed_bytes(j->k, NND_INT8_COLUMNS);
   nnd_size line = j->begin / strips.count, of_line = j->begin % strips.count;
   const nnd_size top = nnd_int8_strip_row(strips, of_line);
@@ -82,14 +82,14 @@ static void nnd_run_strips(const struct nnd_int8_strip_job *j, nnd_size panel, n
   for (nnd_size strip = j->begin; strip < j->last; strip += 2) {
     struct nnd_strip pair[2];
     int is_whole = 1;
-    b.strips = (int)nnd_min(2, j->last - strip);
-    for (int s = 0; s < b.strips; s++) {
+    t->strips = (int)nnd_min(2, j->last - strip);
+    for (int s = 0; s < t->strips; s++) {
       const nnd_size row = of_line * strips.each, rows = nnd_min(strips.each, strips.rows - row);
       const nnd_size skipped = j->is_packed ? 0 : strips.each - rows;
       pair[s] = (struct nnd_strip){j->is_packed ? j->from + (strip + s - j->begin) * strip_bytes
                                                 : j->from + line * j->line + (row - skipped) * j->step,
                                    line * strips.rows + row, rows, skipped};
-      b.rows[s] = pair[s].from;
+      t->rows[s] = pair[s].from;
       is_whole &= rows == strips.each;
       if (++of_line == strips.count) of_line = 0, line++;
     }
@@ -99,12 +99,12 @@ static void nnd_run_strips(const struct nnd_int8_strip_job *j, nnd_size panel, n
       /* Sums that are the output are stored there, where the tiles hold nothing else. */
       const int is_stored =
           is_whole && r->end.element == NND_INT32 && !r->zeros && columns->columns == columns->sums_row;
-      b.vectors = (int)(columns->sums_row / NND_LANES), b.num_ended = 0;
+      t->vectors = t->wide = (int)(columns->sums_row / NND_LANES), b.num_ended = 0;
       if (made > done) nnd_end_strips(j, &tiles[done++ % NND_TILES_KEPT], 0, &b);
-      b.weights = j->weights + (panel + i) * panel_bytes;
-      b.first = panels.first[i];
-      b.sums_row = is_stored ? r->columns : columns->sums_row;
-      for (int s = 0; s < b.strips; s++) {
+      t->weights = j->weights + (panel + i) * panel_bytes;
+      t->first = panels.first[i];
+      t->sums_row = is_stored ? r->columns : columns->sums_row;
+      for (int s = 0; s < t->strips; s++) {
         const nnd_size at =
             (j->top + pair[s].row) * r->columns + j->column + (panel + i) * NND_INT8_COLUMNS; /* in the output */
         struct nnd_int8_ended *ended = &tile->ended[s];
@@ -114,13 +114,13 @@ static void nnd_run_strips(const struct nnd_int8_strip_job *j, nnd_size panel, n
         ended->row_sums = j->row_sums ? j->row_sums + pair[s].row - top : NULL;
         ended->out = j->data->out + at * out_bytes;
         ended->residual = j->data->residual ? j->data->residual + at : NULL;
-        b.sums[s] = is_stored ? ended->out : tile->sums[s];
+        t->sums[s] = is_stored ? ended->out : tile->sums[s];
       }
       j->multiply(&b);
       if (is_quick)
-        tile->strips = b.strips, tile->vectors = b.vectors, made++;
+        tile->strips = t->strips, tile->vectors = t->vectors, made++;
       else if (!is_stored)
-        for (int s = 0; s < b.strips; s++) nnd_int8_finish(&r->end, &tile->ended[s]);
+        for (int s = 0; s < t->strips; s++) nnd_int8_finish(&r->end, &tile->ended[s]);
     }
   }
   while (done < made) nnd_end_strips(j, &tiles[done++ % NND_TILES_KEPT], 1, &b);

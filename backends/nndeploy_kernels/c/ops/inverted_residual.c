@@ -87,6 +87,25 @@ static void nnd_expand_tiles(const struct nnd_inverted_fields *t, struct nnd_til
   }
 }
 
+/* By tiles of AMX, of the pixels of rows [from, to) of the input, packed from the first one on: panel `panel` to the ring;
+ * without it (-1) these are packed. */
+static void nnd_expand_tiled(const struct nnd_inverted_fields *t, nnd_size panel, nnd_size from, nnd_size to,
+                             struct nnd_pointwise_data d, nnd_elem *ring) {
+  const nnd_size row = t->depthwise.x.size, channels = t->expand.in_channels;
+  nnd_elem *packed = d.packed;
+  while (from < to) { /* rows side by side in the ring */
+    const nnd_size slot = from % t->depthwise.ring, count = nnd_min(to - from, t->depthwise.ring - slot);
+    const nnd_size pixels = count * row;
+    d.out = ring + slot * row * NND_LANES;
+    if (panel < 0)
+      nnd_bf16_pack_pixels(d.in + from * row * NND_LANES, t->expand.in_plane, channels, pixels, packed);
+    else
+      nnd_pointwise_tiled(&t->expand, pixels, panel, panel + 1, d, packed);
+    packed += nnd_bf16_packed_bytes(pixels, channels) / (nnd_size)sizeof *packed;
+    from += count;
+  }
+}
+
 /* One panel: rows [from, to) of the input are expanded, then the depthwise part of `rows` output rows from `row` on.
  * What a strip of columns of these reads is expanded just before it is read. */
 static void nnd_inverted_panel(const struct nnd_inverted_fields *t, nnd_size panel, nnd_size rows, nnd_size row,
@@ -106,7 +125,10 @@ static void nnd_inverted_panel(const struct nnd_inverted_fields *t, nnd_size pan
   const nnd_size tiles = nnd_ceil_div(x.size, each);
   struct nnd_tile_job job = nnd_pointwise_job(&t->expand, NND_WHOLE, vectors, expand);
   nnd_size expanded = 0;
-  if (t->is_whole && s->ring == s->y.size) { /* all rows as one */
+  if (NND_HAS_TILES && expand.packed) {
+    nnd_expand_tiled(t, panel, from, to, expand, ring);
+    expanded = tiles;
+  } else if (t->is_whole && s->ring == s->y.size) { /* all rows as one */
     nnd_pointwise_panel(&t->expand, NND_WHOLE, s->ring * x.size, vectors, has_half, expand, nnd_no_prefetch);
     expanded = tiles;
   }
@@ -143,6 +165,7 @@ static void nnd_inverted_rows(const struct nnd_inverted_fields *t, nnd_size rows
   d.project.in = first;
   d.project.out += row * width * NND_LANES;
   if (project.end.residual) d.project.residual += row * width * NND_LANES;
+  if (NND_HAS_TILES && d.expand.packed) nnd_expand_tiled(t, -1, from, to, d.expand, ring);
   for (nnd_size begin = 0; begin < panels; begin += t->window.panels) {
     const nnd_size end = nnd_min(panels, begin + t->window.panels);
     for (nnd_size panel = begin; panel < end; panel++)
@@ -168,16 +191,20 @@ static void nnd_run_inverted(const void *fields, void *const *at, struct nnd_par
   for (nnd_size unit = first; unit < last; unit++) {
     const nnd_size image = unit / down, row = unit % down * t->window.rows;
     if (row == 0) done = 0;
-    struct nnd_inverted_data d = {
-        {.in = (const nnd_elem *)at[1] + image * in_image, .weights = at[2], .bias = at[3], .numbers = at[4]},
-        {.weights = at[8],
-         .bias = at[9],
-         .residual = at[10],
-         .numbers = at[11],
-         .out = (nnd_elem *)at[0] + image * out_image},
-        at[5],
-        at[6],
-        at[7]};
+    struct nnd_inverted_data d = {{.in = (const nnd_elem *)at[1] + image * in_image,
+                                   .weights = at[2],
+                                   .bias = at[3],
+                                   .numbers = at[4],
+                                   .packed = nnd_pointwise_packed(&t->expand, part.scratch)},
+                                  {.weights = at[8],
+                                   .bias = at[9],
+                                   .residual = at[10],
+                                   .numbers = at[11],
+                                   .out = (nnd_elem *)at[0] + image * out_image,
+                                   .packed = nnd_pointwise_packed(&t->project, part.scratch)},
+                                  at[5],
+                                  at[6],
+                                  at[7]};
     if (t->project.end.residual) d.project.residual += image * out_image;
     nnd_inverted_rows(t, nnd_min(t->window.rows, y.out_size - row), row, done, d, ring, result);
     done = nnd_end_row(y, row + t->window.rows);
@@ -283,6 +310,9 @@ static int nnd_make_inverted(struct nnd_maker *m) {
                                       .end = second->end,
                                       .prefetch_weights = prefetch};
   t->channels = channels, t->images = in->sizes[0];
+  /* In two parts where the ring ends: a pair of strips more. */
+  nnd_take_tiles(m, &t->expand, y.size * x.size, t->depthwise.ring * x.size + 2 * NND_AMX_ROWS);
+  nnd_take_tiles(m, &t->project, y.out_size * x.out_size, t->window.rows * x.out_size);
   t->prefetch_input = in->num_bytes > nnd_l2(m);
   m->instance->run = nnd_run_inverted;
   m->instance->chunks = 2; /* each expands again what it shares with the one before */
@@ -298,10 +328,10 @@ static int nnd_make_inverted(struct nnd_maker *m) {
   nnd_give(m, second->bias);
   nnd_give_tensor(m, second->residual);
   nnd_give(m, second->numbers);
-  snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes",
+  snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes%s",
            (long long)t->window.rows, (long long)x.out_size,
            (long long)nnd_min(nnd_blocks(channels) * NND_LANES, t->window.panels * NND_PANEL * NND_LANES),
-           (long long)capacity);
+           (long long)capacity, nnd_shown_tiles(nnd_is_tiled(&t->expand) || nnd_is_tiled(&t->project)));
   return 1;
 }
 

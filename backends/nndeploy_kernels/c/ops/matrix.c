@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "kernels/gemm.h"
+#include "kernels/gemm_tiles.h"
 #include "ops/batches.h"
 #include "ops/bits.h"
 #include "ops/conv_record.h"
@@ -28,6 +29,7 @@ struct nnd_product_own {
   struct nnd_product_b of_b;
   struct nnd_product_out of_out;
   nnd_size matrices, inputs, outputs, each;
+  int has_tiles; /* they are packed for tiles of AMX */
   const struct nnd_bits *bits;
   const float *packed, *bias, *numbers;
   nnd_size num_bias, num_numbers;
@@ -40,6 +42,7 @@ struct nnd_matrices {
   const float *from;
   float *to;
   nnd_size inputs, outputs, step, column, each, parts; /* parts of a matrix; each floats when packed */
+  int has_tiles;
 };
 
 static void nnd_pack_matrices(const void *fields, nnd_size first, nnd_size last) {
@@ -48,7 +51,10 @@ static void nnd_pack_matrices(const void *fields, nnd_size first, nnd_size last)
     const float *from = t->from + i / t->parts * t->inputs * t->outputs;
     float *to = t->to + i / t->parts * t->each;
     const nnd_size row = i % t->parts * NND_ROWS_A_PART;
-    if (!nnd_gemm_is_narrow(t->outputs))
+    if (NND_HAS_TILES && t->has_tiles)
+      nnd_gemm_pack_tiled(t->inputs, t->outputs, from, t->step, t->column, row,
+                          nnd_min(row + NND_ROWS_A_PART, t->inputs), to);
+    else if (!nnd_gemm_is_narrow(t->outputs))
       nnd_gemm_pack(t->inputs, t->outputs, from, t->step, t->column, row, nnd_min(row + NND_ROWS_A_PART, t->inputs),
                     to);
     else
@@ -64,14 +70,18 @@ static int nnd_pack_weights(struct nnd_opener *o, struct nnd_product_own *own, c
   const nnd_size *sizes = weights->sizes + weights->rank - 2;
   const nnd_size inputs = sizes[is_transposed], outputs = sizes[1 - is_transposed];
   own->matrices = weights->count / (inputs * outputs), own->inputs = inputs, own->outputs = outputs;
-  own->each = nnd_gemm_is_narrow(outputs) ? inputs * outputs : nnd_gemm_packed_floats(inputs, outputs);
+  own->has_tiles = nnd_gemm_has_tiles(inputs, outputs);
+  own->each = own->has_tiles                ? nnd_gemm_tiled_floats(inputs, outputs)
+              : nnd_gemm_is_narrow(outputs) ? inputs * outputs
+                                            : nnd_gemm_packed_floats(inputs, outputs);
   struct nnd_matrices t = {.from = weights->data,
                            .inputs = inputs,
                            .outputs = outputs,
                            .each = own->each,
                            .step = is_transposed ? 1 : outputs,
                            .column = is_transposed ? inputs : 1,
-                           .parts = nnd_ceil_div(inputs, NND_ROWS_A_PART)};
+                           .parts = nnd_ceil_div(inputs, NND_ROWS_A_PART),
+                           .has_tiles = own->has_tiles};
   own->packed = t.to = nnd_packed_of(o, weights, own->matrices * own->each * (nnd_size)sizeof *t.to);
   const int in_order = !is_transposed && (own->matrices == 1 || inputs % NND_ROWS_A_PART == 0);
   const nnd_size of_part = in_order ? NND_ROWS_A_PART * outputs * (nnd_size)sizeof(float) : 0;
@@ -205,8 +215,8 @@ static void nnd_join_rows(struct nnd_product_fields *t) {
 }
 
 static void nnd_show_gemm(struct nnd_maker *m, const struct nnd_product_fields *t) {
-  static const char *const kinds[] = {"packed",   "in place",         "packed here",  "by dots",
-                                      "streamed", "few rows by bits", "unpacked bits"};
+  static const char *const kinds[] = {"packed",   "in place",         "packed here",   "by dots",
+                                      "streamed", "few rows by bits", "unpacked bits", "by amx"};
   const struct nnd_gemm *g = &t->g;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld of %lld x %lld x %lld, %s, %lld groups, %lld parts",
            (long long)t->products, (long long)g->rows, (long long)g->inner, (long long)g->columns, kinds[g->b_kind],
@@ -228,6 +238,7 @@ static int nnd_make_product(struct nnd_maker *m) {
                            .inner = inner,
                            .columns = columns,
                            .bits = own->bits,
+                           .has_tiles = own->has_tiles,
                            .a_row = nnd_size_of(m, own->sizes.a_row),
                            .a_step = nnd_size_of(m, own->sizes.a_step),
                            .b_step = is_packed ? 1 : nnd_size_of(m, own->of_b.step),

@@ -129,7 +129,18 @@ static void nnd_planar_panel(const struct nnd_planar_fields *t, const struct nnd
 /* Panels [panel, last) of the pointwise part of `pixels` pixels, `piece` of them at a time, to blocks that begin at
  * `out`, as `s` says. */
 static void nnd_planar_panels(const struct nnd_planar_fields *t, const struct nnd_pointwise *s, nnd_size panel,
-                              nnd_size last, nnd_size pixels, void *const *at, const char *first, nnd_elem *out) {
+                              nnd_size last, nnd_size pixels, void *const *at, const char *first, nnd_elem *packed,
+                              nnd_elem *out) {
+  if (NND_HAS_TILES && packed) {
+    const nnd_size block = panel * NND_PANEL * NND_LANES;
+    const struct nnd_pointwise_data d = {
+        .weights = (const nnd_weight *)at[5] + block * nnd_grouped_channels(s->in_channels),
+        .bias = (const float *)at[6] + block,
+        .numbers = s->end.number ? (const float *)at[7] + block : NULL,
+        .out = out};
+    nnd_pointwise_tiled(s, pixels, panel, last, d, packed);
+    return;
+  }
   const nnd_size pixel_bytes = t->by_planes ? (nnd_size)sizeof(float) : NND_LANES * (nnd_size)sizeof(nnd_elem);
   const nnd_size piece = last - panel > 1 ? nnd_evened(pixels, t->piece) : pixels;
   for (nnd_size from = 0; from < pixels; from += piece)
@@ -152,15 +163,16 @@ NND_NOINLINE void nnd_planar_out_past(nnd_size held, nnd_size pixels, nnd_size p
 /* The pointwise part of a window, whose outputs lie from `begin` on in each plane of an image. To planes, `panels`
  * panels at a time are made in `made`, and changed then. */
 static void nnd_planar_second(const struct nnd_planar_fields *t, nnd_size image, nnd_size begin, nnd_size pixels,
-                              void *const *at, const char *first, nnd_elem *made) {
+                              void *const *at, const char *first, nnd_elem *packed, nnd_elem *made) {
   const nnd_size out_pixels = t->blocks.y.out_size * t->blocks.x.out_size;
   struct nnd_pointwise s = t->pointwise;
   s.in_plane = pixels * NND_LANES;
   s.out_plane = (t->planar_out ? pixels : out_pixels) * NND_LANES;
   s.stream = t->pointwise.stream && !t->planar_out;
   const nnd_size blocks = nnd_blocks(s.out_channels), count = nnd_full_panels(blocks) + 1;
+  if (NND_HAS_TILES && packed) nnd_bf16_pack_pixels((const nnd_elem *)first, s.in_plane, s.in_channels, pixels, packed);
   if (!t->planar_out) {
-    nnd_planar_panels(t, &s, 0, count, pixels, at, first,
+    nnd_planar_panels(t, &s, 0, count, pixels, at, first, packed,
                       (nnd_elem *)at[0] + (image * blocks * out_pixels + begin) * NND_LANES);
     return;
   }
@@ -168,7 +180,7 @@ static void nnd_planar_second(const struct nnd_planar_fields *t, nnd_size image,
   const int is_past = t->pointwise.stream && is_aligned;
   for (nnd_size panel = 0; panel < count; panel += t->panels) {
     const nnd_size from = panel * NND_PANEL, last = nnd_min(count, panel + t->panels);
-    nnd_planar_panels(t, &s, panel, last, pixels, at, first, made);
+    nnd_planar_panels(t, &s, panel, last, pixels, at, first, packed, made);
     for (nnd_size block = from; block < (last < count ? last * NND_PANEL : blocks); block++)
       (is_past ? nnd_planar_out_past : nnd_planar_out)(
           nnd_min(NND_LANES, s.out_channels - block * NND_LANES), pixels, out_pixels,
@@ -196,7 +208,7 @@ static void nnd_planar_window(const struct nnd_planar_fields *t, struct nnd_plan
                         (const nnd_elem *)at[1] + w.image * blocks * y.size * x.size * NND_LANES, first);
   }
   nnd_planar_second(t, w.image, w.row * x.out_size + w.column, w.rows * w.columns, at, (const char *)first,
-                    (nnd_elem *)(scratch + t->second_at));
+                    nnd_pointwise_packed(&t->pointwise, scratch), (nnd_elem *)(scratch + t->second_at));
 }
 
 static void nnd_run_planar(const void *fields, void *const *at, struct nnd_part part) {
@@ -365,6 +377,7 @@ static int nnd_make_planar(struct nnd_maker *m) {
   const nnd_size blocks = nnd_min(nnd_blocks(second->out_channels), (t->panels - 1) * NND_PANEL + NND_MOST_VECTORS);
   m->scratch_bytes = t->second_at + (own->planar_out ? blocks * pixels * vector : 0);
   nnd_tell_kept(m, between->num_bytes, t->second_at);
+  if (!t->by_planes) nnd_take_tiles(m, &t->pointwise, y.out_size * x.out_size, pixels);
   m->instance->run = nnd_run_planar;
   nnd_give_tensor(m, second->out);
   nnd_give_tensor(m, first->in);
@@ -375,9 +388,9 @@ static int nnd_make_planar(struct nnd_maker *m) {
   nnd_give(m, second->bias);
   nnd_give(m, second->numbers);
   nnd_give(m, first->weights);
-  snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes",
+  snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes%s",
            (long long)t->window_rows, (long long)t->window_columns, (long long)channels,
-           (long long)(buffer > 0 ? buffer : capacity));
+           (long long)(buffer > 0 ? buffer : capacity), nnd_shown_tiles(nnd_is_tiled(&t->pointwise)));
   return 1;
 }
 

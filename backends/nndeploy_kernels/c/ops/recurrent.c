@@ -199,17 +199,18 @@ static void nnd_sum_bytes(const struct nnd_recurrent_step *d, uint8_t *bytes, st
   }
   static const nnd_size nowhere = 0;
   const nnd_size strip_bytes = nnd_int8_strip_bytes(1, hidden);
-  struct nnd_int8_blocks blocks = {.rows = {nnd_byte_strip(bytes, hidden)},
-                                   .offsets = &nowhere,
-                                   .taps = 1,
-                                   .count = strip_bytes / (NND_INT8_STRIP * NND_INT8_BLOCK),
-                                   .size = NND_INT8_BLOCK,
-                                   .step = NND_INT8_BLOCK,
-                                   .block = NND_INT8_STRIP * NND_INT8_BLOCK,
-                                   .strips = 1,
-                                   .height = d->sequences,
-                                   .vectors = NND_PANEL,
-                                   .sums_row = columns};
+  struct nnd_int8_blocks blocks = {.tiles = {.rows = {nnd_byte_strip(bytes, hidden)},
+                                             .offsets = &nowhere,
+                                             .taps = 1,
+                                             .count = strip_bytes / (NND_INT8_STRIP * NND_INT8_BLOCK),
+                                             .size = NND_INT8_BLOCK,
+                                             .step = NND_INT8_BLOCK,
+                                             .block = NND_INT8_STRIP * NND_INT8_BLOCK,
+                                             .strips = 1,
+                                             .height = d->sequences,
+                                             .vectors = NND_PANEL,
+                                             .wide = NND_PANEL,
+                                             .sums_row = columns}};
   if (d->multiply) nnd_int8_pack_strip(rows_at, 0, 1, hidden, d->sequences, nnd_byte_strip(bytes, hidden));
   for (nnd_size column = 0; column < columns; column += NND_INT8_COLUMNS) {
     const struct nnd_int8_job job = {.rows = rows_at,
@@ -219,7 +220,7 @@ static void nnd_sum_bytes(const struct nnd_recurrent_step *d, uint8_t *bytes, st
                                      .column_sums = d->own->byte_sums + d->direction * columns + column,
                                      .sums = sums + column,
                                      .sums_row = columns};
-    blocks.weights = job.weights, blocks.sums[0] = job.sums;
+    blocks.tiles.weights = job.weights, blocks.tiles.sums[0] = job.sums;
     if (d->multiply)
       d->multiply(&blocks);
     else

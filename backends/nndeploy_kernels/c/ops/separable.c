@@ -36,8 +36,15 @@ static void nnd_run_separable(const void *fields, void *const *at, struct nnd_pa
   const struct nnd_separable_fields *t = fields;
   const struct nnd_separable *s = &t->s;
   const struct nnd_axis y = s->depthwise.y, x = s->depthwise.x;
-  const struct nnd_separable_data d = {
-      at[2], at[3], at[4], {.weights = at[5], .bias = at[6], .residual = at[7], .numbers = at[8], .out = at[0]}};
+  const struct nnd_separable_data d = {at[2],
+                                       at[3],
+                                       at[4],
+                                       {.weights = at[5],
+                                        .bias = at[6],
+                                        .residual = at[7],
+                                        .numbers = at[8],
+                                        .out = at[0],
+                                        .packed = nnd_pointwise_packed(&s->pointwise, part.scratch)}};
   const nnd_size down = nnd_ceil_div(y.out_size, s->window_rows), across = nnd_ceil_div(x.out_size, s->window_columns);
   const nnd_size in_image = nnd_blocks(s->channels) * y.size * x.size * NND_LANES;
   const nnd_size out_image = nnd_blocks(s->pointwise.out_channels) * s->pointwise.out_plane;
@@ -128,6 +135,7 @@ static int nnd_make_separable(struct nnd_maker *m) {
   t->images = images;
   m->scratch_bytes = window.rows * window.columns * window.channels * (nnd_size)sizeof(nnd_elem);
   nnd_tell_kept(m, between->num_bytes, m->scratch_bytes);
+  nnd_take_tiles(m, &t->s.pointwise, y.out_size * x.out_size, window.rows * window.columns);
   m->instance->run = nnd_run_separable;
   nnd_give_tensor(m, second->out);
   nnd_give_tensor(m, first->in);
@@ -138,8 +146,9 @@ static int nnd_make_separable(struct nnd_maker *m) {
   nnd_give(m, second->bias);
   nnd_give_tensor(m, second->residual);
   nnd_give(m, second->numbers);
-  snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes",
-           (long long)window.rows, (long long)window.columns, (long long)window.channels, (long long)chosen.capacity);
+  snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes%s",
+           (long long)window.rows, (long long)window.columns, (long long)window.channels, (long long)chosen.capacity,
+           nnd_shown_tiles(nnd_is_tiled(&t->s.pointwise)));
   return 1;
 }
 

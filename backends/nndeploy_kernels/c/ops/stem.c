@@ -81,7 +81,8 @@ static void nnd_run_stem(const void *fields, void *const *at, struct nnd_part pa
                                          at[9],
                                          at[11],
                                          second.end.residual ? (const nnd_elem *)at[10] + out : NULL,
-                                         (nnd_elem *)at[0] + out};
+                                         (nnd_elem *)at[0] + out,
+                                         nnd_pointwise_packed(&second, part.scratch)};
     nnd_separable_second(&second, NND_WHOLE, rows * x.out_size, rows * x.out_size, p, nnd_no_prefetch);
   }
 }
@@ -147,6 +148,7 @@ static int nnd_make_stem(struct nnd_maker *m) {
   t->first_at = t->ring_at + of_pixel * ring * x.size;
   m->scratch_bytes = t->first_at + of_pixel * t->window_rows * x.out_size;
   nnd_tell_kept(m, nnd_shape_of(m, wide->out)->num_bytes + nnd_shape_of(m, first->out)->num_bytes, m->scratch_bytes);
+  nnd_take_tiles(m, &t->pointwise, y.out_size * x.out_size, t->window_rows * x.out_size);
   m->instance->run = nnd_run_stem;
   m->instance->chunks = 2; /* each makes again the rows that it shares with the one before */
   nnd_give_tensor(m, second->out);
@@ -161,8 +163,9 @@ static int nnd_make_stem(struct nnd_maker *m) {
   nnd_give(m, second->bias);
   nnd_give_tensor(m, second->residual);
   nnd_give(m, second->numbers);
-  snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes",
-           (long long)t->window_rows, (long long)x.out_size, (long long)first->out_channels, (long long)capacity);
+  snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes%s",
+           (long long)t->window_rows, (long long)x.out_size, (long long)first->out_channels, (long long)capacity,
+           nnd_shown_tiles(nnd_is_tiled(&t->pointwise)));
   return 1;
 }
 

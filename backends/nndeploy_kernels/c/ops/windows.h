@@ -186,6 +186,18 @@ NND_INLINE nnd_size nnd_piece(const struct nnd_maker *m, nnd_size channels) {
   return nnd_max(NND_MOST_PIXELS, nnd_l2(m) / 4 / (nnd_blocks(channels) * NND_LANES * (nnd_size)sizeof(nnd_elem)));
 }
 
+/* Takes tiles of AMX for a pointwise part where they are quicker for all of an image's pixels, whatever its windows are:
+ * then the bits are the same. The most pixels of a window are packed behind what is in scratch. */
+NND_INLINE void nnd_take_tiles(struct nnd_maker *m, struct nnd_pointwise *s, nnd_size pixels, nnd_size of_window) {
+  if (!nnd_bf16_takes_tiles(pixels, s->in_channels, s->out_channels)) return;
+  s->by_tiles = 1;
+  s->packed_at = nnd_ceil_div(m->scratch_bytes, NND_ALIGNMENT) * NND_ALIGNMENT;
+  m->scratch_bytes = s->packed_at + nnd_bf16_packed_bytes(of_window, s->in_channels);
+}
+
+/* What the text of a step says of it. */
+NND_INLINE const char *nnd_shown_tiles(int by_tiles) { return by_tiles ? ", by amx" : ""; }
+
 /* Pixels at a time as chosen, where the bits are those of the rule: no sums are split by either. */
 NND_INLINE nnd_size nnd_same_bits(nnd_size chosen, nnd_size rule, nnd_size pixels, nnd_size out_channels) {
   const int is_same = chosen == rule || (!nnd_pieces_split(pixels, chosen, out_channels, 0) &&
