@@ -8,6 +8,7 @@ import mmap
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial, wraps
 from pathlib import Path
 from unittest.mock import patch
@@ -88,14 +89,16 @@ def library(level: str) -> ctypes.CDLL:
 
 
 def _without_amx(path: Path) -> ctypes.CDLL:
-    """Returns a library that was told to do without AMX, which it asks when it is loaded."""
+    """Returns a library that was told to do without AMX, which it asks for when a plan is opened first."""
     folder = LIBRARIES / "objects" / "without-amx"
     folder.mkdir(parents=True, exist_ok=True)
     staged, copy = folder / f".{os.getpid()}.so", folder / "library.so"
     shutil.copyfile(path, staged)
     staged.replace(copy)
-    with patch.dict(os.environ, {"NNDEPLOY_KERNELS_WITHOUT": "amx"}):
-        return loaded(copy)
+    lib = loaded(copy)
+    with patch.dict(os.environ, {"NNDEPLOY_KERNELS_WITHOUT": "amx"}), suppress(RefusedError):
+        opened(lib, b"", 0, 0, Options(0, 0, 1), [])
+    return lib
 
 
 def _build_of_amx(name: str, *, is_model: bool) -> Path:

@@ -25,15 +25,16 @@ from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, zi
 SOURCES = Path(__file__).with_name("c")
 LIBRARIES = Path(__file__).with_name("lib")
 TILES = "kernels/tile.c"
-WAYS = 6
+WAYS = 5
 """How often `TILES` is compiled, once for each way from pixel to pixel."""
 FLAGS = (
     "-O3", "-std=gnu11", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno",
-    "-fno-trapping-math", "-fno-strict-aliasing", "-fno-sanitize=all", "-g0", "-Wall", "-Wextra", "-Werror",
-    "-Wno-unused-function",
+    "-fno-trapping-math", "-fno-strict-aliasing", "-fno-sanitize=all", "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables", "-g0", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function",
 )  # fmt: skip
 
-
+LINK_FLAGS = ("-Wl,--build-id=none", "-Wl,--gc-sections")
+"""The second leaves out what the compiler's own library has and nobody calls."""
 _ANY_CPU = {"x86_64": "x86_64", "aarch64": "generic"}
 _APART = ("pacing", "driver")
 """Folders of sources that are libraries of their own."""
@@ -104,7 +105,7 @@ def _built(
     if library.exists() and _is_newer(library, made):
         return library
     staged = library.with_name(f".{library.name}.{os.getpid()}")
-    flags = ["-shared", "-pthread", *([] if os.environ.get("NND_SYMBOLS") else ["-s"]), "-Wl,--build-id=none"]
+    flags = ["-shared", "-pthread", *([] if os.environ.get("NND_SYMBOLS") else ["-s"]), *LINK_FLAGS]
     zig("cc", [*link_arguments, *flags, *map(str, made), "-o", str(staged)])
     staged.replace(library)
     for old in set(objects.glob("*.o")) - set(made):

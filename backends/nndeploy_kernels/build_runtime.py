@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from nndeploy_kernels.build import FLAGS, LIBRARIES, SOURCES, compiled, level_arguments, units, zig
+from nndeploy_kernels.build import FLAGS, LIBRARIES, LINK_FLAGS, SOURCES, compiled, level_arguments, units, zig
 from nndeploy_kernels.levels import GLIBC, LEVELS, WEB_ARCH, WINDOWS_ARCH, Level, precisions, runner
 from nndeploy_kernels.symbol_names import renamed
 
@@ -60,7 +60,7 @@ def build_libraries(arch: str) -> tuple[Path, Path]:
     target, folder = f"{arch}-linux-gnu.{GLIBC}", (LIBRARIES / runner(arch)).parent
     objects = _objects(arch, target, ["*.c"], precisions(arch)[-1])
     flags = [
-        "-target", target, "-shared", "-pthread", "-s", "-Wl,--build-id=none", "-Wl,-soname,libnndeploy.so",
+        "-target", target, "-shared", "-pthread", "-s", *LINK_FLAGS, "-Wl,-soname,libnndeploy.so",
         f"-Wl,--version-script={RUNTIME / 'exports.txt'}",
     ]  # fmt: skip
     return made(folder / "libnndeploy.a", "ar", [], objects), made(folder / "libnndeploy.so", "cc", flags, objects)
@@ -78,7 +78,7 @@ def build_verifying_runner() -> Path:
     objects = _objects(arch, target, patterns, precisions(arch)[-1], left_out=("level.c", "ed25519_absent.c"))
     libcrypto = [str(path) for path in sorted(RUNTIME.with_name("libcrypto").glob("*.c"))]
     program = folder / "nndeploy-run-libcrypto"
-    flags = ["-O2", "-I", str(RUNTIME.parent), "-pthread", "-s", "-Wl,--build-id=none"]
+    flags = ["-O2", "-I", str(RUNTIME.parent), "-pthread", "-s", *LINK_FLAGS]
     compiler = shutil.which("cc")
     if compiler is None:
         raise RuntimeError("no C compiler: apt install gcc libssl-dev")
@@ -198,7 +198,7 @@ def _make_c_library(arch: str) -> None:
 
 
 def _static(arch: str) -> list[str]:
-    return ["-target", f"{arch}-linux-musl", "-static", "-s"]
+    return ["-target", f"{arch}-linux-musl", "-static", "-s", *LINK_FLAGS]
 
 
 if __name__ == "__main__":

@@ -38,9 +38,11 @@ class System(NamedTuple):
 
 
 _LINUX_ALONE = ("platform_linux.c", "command/system_linux.c")
+_NOT_ON_WINDOWS = ("-fPIC", "-pthread", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+"""It finds who handles a fault by tables of all functions that called."""
 WINDOWS = System(
     WINDOWS_ARCH, "x86_64-windows-gnu", "windows", (*_LINUX_ALONE, "platform.c", "command/system.c"),
-    tuple(flag for flag in FLAGS if flag not in ("-fPIC", "-pthread")),
+    tuple(flag for flag in FLAGS if flag not in _NOT_ON_WINDOWS),
     ("-lapi-ms-win-core-synch-l1-2-0", "-Wl,/Brepro"),  # the second: a hash in the place of the time
 )  # fmt: skip
 _MACOS = ("macos", _LINUX_ALONE, (*FLAGS, "-isystem", "../macos"))

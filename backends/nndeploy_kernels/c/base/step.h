@@ -85,28 +85,22 @@ NND_INLINE void nnd_end_sums(const struct nnd_end *end, vf *sums, int count, con
   const vf shift = nnd_splat(end->shift), factor = nnd_splat(end->factor);
   if (end->adds) NND_UNROLL
   for (int i = 0; i < count; i++) sums[i] += nnd_read(residual + i * NND_LANES);
-  switch (end->kind) {
-    case NND_END_PLAIN: return;
-    case NND_END_BOUNDED:
-      NND_UNROLL
-      for (int i = 0; i < count; i++) sums[i] = nnd_at_most(high, nnd_at_least(low, sums[i]));
-      return;
-    case NND_END_LINE:
-      NND_UNROLL
-      for (int i = 0; i < count; i++) sums[i] = nnd_at_most(high, nnd_at_least(low, sums[i] * scale + shift));
-      return;
-    case NND_END_GATED:
-      NND_UNROLL
-      for (int i = 0; i < count; i++) sums[i] *= nnd_at_most(high, nnd_at_least(low, sums[i] * scale + shift)) * factor;
-      return;
-    default: { /* copies: an address that leaves this function would take the sums to memory on the other ways too */
-      vf kept[count];
-      NND_UNROLL
-      for (int i = 0; i < count; i++) kept[i] = sums[i];
-      nnd_end_program(end->program, kept, count, end->residual ? residual : NULL, number);
-      NND_UNROLL
-      for (int i = 0; i < count; i++) sums[i] = kept[i];
-    }
+  if (end->kind == NND_END_PLAIN) return;
+  if (end->kind == NND_END_LINE) NND_UNROLL
+  for (int i = 0; i < count; i++) sums[i] = sums[i] * scale + shift;
+  if (end->kind == NND_END_BOUNDED || end->kind == NND_END_LINE) {
+    NND_UNROLL
+    for (int i = 0; i < count; i++) sums[i] = nnd_at_most(high, nnd_at_least(low, sums[i]));
+  } else if (end->kind == NND_END_GATED) {
+    NND_UNROLL
+    for (int i = 0; i < count; i++) sums[i] *= nnd_at_most(high, nnd_at_least(low, sums[i] * scale + shift)) * factor;
+  } else { /* copies: an address that leaves this function would take the sums to memory on the other ways too */
+    vf kept[count];
+    NND_UNROLL
+    for (int i = 0; i < count; i++) kept[i] = sums[i];
+    nnd_end_program(end->program, kept, count, end->residual ? residual : NULL, number);
+    NND_UNROLL
+    for (int i = 0; i < count; i++) sums[i] = kept[i];
   }
 }
 

@@ -3,6 +3,7 @@
 
 #ifdef NND_BF16
 #include "kernels/amx.h"
+#include "kernels/begin.h"
 #include "kernels/tile.h"
 
 /* Products of fewer rows, k or multiplications are left to VDPBF16PS. */
@@ -18,9 +19,7 @@
 
 static int nnd_bf16_has_tiles;
 
-__attribute__((constructor)) static void nnd_bf16_ask_processor(void) {
-  nnd_bf16_has_tiles = nnd_amx_is_there(NND_AMX_BF16);
-}
+void nnd_begin_bf16_tiles(void) { nnd_bf16_has_tiles = nnd_amx_is_there(NND_AMX_BF16); }
 
 int nnd_bf16_takes_tiles(nnd_size rows, nnd_size k, nnd_size columns) {
   if (rows < NND_AMX_LEAST_ROWS || k < NND_AMX_LEAST_K || rows * columns < NND_AMX_LEAST_PRODUCTS / k) return 0;

@@ -153,7 +153,7 @@ NND_INLINE int nnd_convolution_way(const struct nnd_convolution *s) {
 }
 
 NND_INLINE int nnd_convolution_half(const struct nnd_convolution *s) {
-  return !s->is_planar && nnd_has_half(s->out_channels);
+  return nnd_way_has_halves(nnd_convolution_way(s)) && nnd_has_half(s->out_channels);
 }
 
 NND_INLINE struct nnd_panel_job nnd_convolution_job(const struct nnd_convolution *s, nnd_size panel,

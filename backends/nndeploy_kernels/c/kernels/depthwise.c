@@ -44,16 +44,11 @@ NND_INLINE nnd_size nnd_next_slot(const struct nnd_row_taps *taps, nnd_size slot
  * time. */
 enum nnd_edge { NND_INSIDE, NND_ONE_LEFT, NND_ONE_RIGHT, NND_ONE_EACH, NND_ANY_EDGE };
 
-/* `pixels` outputs from `column` on. */
-NND_INLINE void nnd_depthwise_tile(const struct nnd_depthwise *s, int kernel, int stride, int pixels, int edge,
-                                   nnd_size column, const struct nnd_row_taps *taps, const nnd_elem *in,
-                                   const float *weights, const float *bias, vf number, nnd_elem *out) {
-  vf sums[NND_DEPTHWISE_TILE];
-  const vf begin = nnd_load(bias);
-  NND_UNROLL
-  for (int p = 0; p < pixels; p++) sums[p] = begin;
-  const nnd_size first = column * stride - s->x.pad, low = -first, high = s->x.size - first;
-  const nnd_size span = (pixels - 1) * stride + kernel;
+/* The sums of `pixels` outputs, of which the first one reads column `first` at its first tap. */
+NND_INLINE void nnd_depthwise_sums(const struct nnd_depthwise *s, int kernel, int stride, int pixels, int edge,
+                                   nnd_size first, const struct nnd_row_taps *taps, const nnd_elem *in,
+                                   const float *weights, vf *sums) {
+  const nnd_size low = -first, high = s->x.size - first, span = (pixels - 1) * stride + kernel;
   nnd_size slot = taps->slot;
   for (nnd_size ky = taps->begin; ky < taps->end; ky++, slot = nnd_next_slot(taps, slot)) {
     const nnd_elem *row = in + (slot * s->x.size + first) * NND_LANES;
@@ -75,32 +70,36 @@ NND_INLINE void nnd_depthwise_tile(const struct nnd_depthwise *s, int kernel, in
       }
     }
   }
-  nnd_end_sums(&s->end, sums, pixels, 0, number);
-  NND_UNROLL
-  for (int p = 0; p < pixels; p++) nnd_write(out + p * NND_LANES, sums[p]);
 }
 
-#define NND_TILE(edge) nnd_depthwise_tile(s, kernel, stride, pixels, edge, column, &taps, in, weights, bias, number, to)
+#define NND_SUMS(edge) nnd_depthwise_sums(s, kernel, stride, pixels, edge, first, &taps, in, weights, sums)
 
-/* Tiles from `begin` to `end`, all of `pixels`; the last overlaps the one before. */
+/* Tiles from `begin` to `end`, all of `pixels`; the last overlaps the one before. What sums become is compiled in once,
+ * not for each edge. */
 NND_INLINE void nnd_depthwise_tiles(const struct nnd_depthwise *s, int kernel, int stride, int pixels, nnd_size row,
                                     nnd_size begin, nnd_size end, const nnd_elem *in, const float *weights,
                                     const float *bias, vf number, nnd_elem *out) {
   const struct nnd_row_taps taps = nnd_row_taps_of(s, row);
   for (nnd_size at = begin; at < end; at += pixels) {
     const nnd_size column = nnd_min(at, end - pixels), first = column * stride - s->x.pad;
-    nnd_elem *to = out + (column - begin) * NND_LANES;
     const nnd_size left = -first, right = first + (pixels - 1) * stride + kernel - s->x.size; /* columns beside */
+    nnd_elem *to = out + (column - begin) * NND_LANES;
+    vf sums[NND_DEPTHWISE_TILE];
+    NND_UNROLL
+    for (int p = 0; p < pixels; p++) sums[p] = nnd_load(bias);
     if (left <= 0 && right <= 0)
-      NND_TILE(NND_INSIDE);
+      NND_SUMS(NND_INSIDE);
     else if (kernel == 3 && left == 1 && right <= 0)
-      NND_TILE(NND_ONE_LEFT);
+      NND_SUMS(NND_ONE_LEFT);
     else if (kernel == 3 && left <= 0 && right == 1)
-      NND_TILE(NND_ONE_RIGHT);
+      NND_SUMS(NND_ONE_RIGHT);
     else if (kernel == 3 && left == 1 && right == 1)
-      NND_TILE(NND_ONE_EACH);
+      NND_SUMS(NND_ONE_EACH);
     else
-      NND_TILE(NND_ANY_EDGE);
+      NND_SUMS(NND_ANY_EDGE);
+    nnd_end_sums(&s->end, sums, pixels, 0, number);
+    NND_UNROLL
+    for (int p = 0; p < pixels; p++) nnd_write(to + p * NND_LANES, sums[p]);
   }
 }
 

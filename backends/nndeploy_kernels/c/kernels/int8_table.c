@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/int8_table.h"
 
+#include "kernels/begin.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__aarch64__)
@@ -54,7 +56,7 @@ static NND_TABLE_TARGET void nnd_look_up_quickly(const uint8_t *table, const uin
 
 static int nnd_has_byte_tables;
 
-__attribute__((constructor)) static void nnd_ask_for_byte_tables(void) {
+void nnd_begin_int8_tables(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   nnd_has_byte_tables = __get_cpuid_count(7, 0, &a, &b, &c, &d) && c >> 1 & 1; /* AVX512_VBMI */
 }
@@ -62,7 +64,10 @@ __attribute__((constructor)) static void nnd_ask_for_byte_tables(void) {
 void nnd_int8_look_up(const uint8_t *table, const uint8_t *from, nnd_size count, uint8_t *to) {
   (nnd_has_byte_tables ? nnd_look_up_quickly : nnd_look_up_plainly)(table, from, count, to);
 }
-#elif !defined(__aarch64__)
+#else
+void nnd_begin_int8_tables(void) {}
+
+#if !defined(__aarch64__)
 void nnd_int8_look_up(const uint8_t *table, const uint8_t *from, nnd_size count, uint8_t *to) {
   nnd_look_up_plainly(table, from, count, to);
 }
@@ -81,4 +86,5 @@ void nnd_int8_look_up(const uint8_t *table, const uint8_t *from, nnd_size count,
   }
   nnd_look_up_plainly(table, from + i, count - i, to + i);
 }
+#endif
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/int8_tile.h"
 
+#include "kernels/begin.h"
 #include "kernels/int8_bytes.h"
 #include "kernels/int8_ways.h"
 #include "kernels/wanted.h"
@@ -134,7 +135,7 @@ NND_INT8_STEP_OF_FOUR(vnni, is_signed, NND_FAST_FOUR)
 static int nnd_int8_wants_amx;
 #endif
 
-__attribute__((constructor)) static void nnd_int8_ask_processor(void) {
+void nnd_begin_int8_tiles(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const int is_told = __get_cpuid_count(7, NND_LANES == 16 ? 0 : 1, &a, &b, &c, &d);
   const int is_fast = is_told && (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
@@ -143,6 +144,8 @@ __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
   nnd_int8_wants_amx = nnd_int8_best && nnd_amx_is_there(NND_AMX_INT8);
 #endif
 }
+#else
+void nnd_begin_int8_tiles(void) {}
 #endif
 #define NND_INT8_LEAST nnd_int8_kernels_pairs
 
@@ -245,7 +248,7 @@ NND_INLINE NND_TARGET void nnd_int8_half_i8mm(int rows, int vectors, int is_sign
 #define NND_HAS_DOTPROD (1ul << 20) /* HWCAP_ASIMDDP */
 #define NND_HAS_I8MM (1ul << 13)    /* HWCAP2_I8MM */
 
-__attribute__((constructor)) static void nnd_int8_ask_processor(void) {
+void nnd_begin_int8_tiles(void) {
   nnd_int8_offer(getauxval(AT_HWCAP) & NND_HAS_DOTPROD, &nnd_int8_kernels_dotprod);
   nnd_int8_offer(getauxval(AT_HWCAP2) & NND_HAS_I8MM, &nnd_int8_kernels_i8mm);
 }

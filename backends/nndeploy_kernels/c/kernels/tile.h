@@ -21,12 +21,11 @@
 enum nnd_way {
   NND_NEXT,     /* NCHWc, side by side */
   NND_SECOND,   /* NCHWc, every second one */
-  NND_ANYWHERE, /* NCHWc, `pixel_step` apart */
-  NND_SPREAD,   /* NCHWc, side by side; of the output `out_step` pixels apart, without a residual */
+  NND_ANYWHERE, /* NCHWc, `pixel_step` apart: of few sizes, and of no halves */
   NND_PLANES,   /* floats of NCHW, side by side */
   NND_PLANES_2  /* floats of NCHW, every second one */
 };
-#define NND_WAYS 6
+#define NND_WAYS 5
 #define NND_MOST_VECTORS (NND_PANEL == 2 ? 3 : 4)
 
 /* Where a tile is in a sum over channels that is taken in parts. */
@@ -50,9 +49,9 @@ struct nnd_tile_job {
   nnd_elem *out;
   nnd_size out_plane;
   const struct nnd_end *end;
-  int sum;             /* enum nnd_sum */
+  int sum;             /* enum nnd_sum; NND_WHOLE but for NND_NEXT */
   int stream;          /* store past the caches */
-  nnd_size out_step;   /* NND_SPREAD: pixels of the output from one to the next */
+  nnd_size out_step;   /* NND_NEXT, without a residual: pixels of the output from one to the next; 0: side by side */
   nnd_size pixel_step; /* NND_ANYWHERE: pixels from one to the next */
   struct nnd_prefetch next_weights, next_input;
   nnd_size fetch_rows, fetch_ahead; /* of planes: the last rows of taps, and how many floats behind them to fetch */
@@ -112,9 +111,12 @@ NND_INLINE nnd_size nnd_pixel_bytes(int way, const struct nnd_tile_job *job) {
   return nnd_pixel_step(way, job) * (nnd_size)(way >= NND_PLANES ? sizeof(float) : NND_LANES * sizeof(nnd_elem));
 }
 
+/* Whether the pixels of the output have others between them. */
+NND_INLINE int nnd_is_spread(int way, const struct nnd_tile_job *job) { return way == NND_NEXT && job->out_step > 1; }
+
 /* The elements of the output from one pixel to the next. */
 NND_INLINE nnd_size nnd_out_pixel(int way, const struct nnd_tile_job *job) {
-  return (way == NND_SPREAD ? job->out_step : 1) * NND_LANES;
+  return (nnd_is_spread(way, job) ? job->out_step : 1) * NND_LANES;
 }
 
 /* Moves a job so many pixels and tiles further on. */
@@ -182,6 +184,9 @@ NND_INLINE int nnd_last_panel(nnd_size blocks) {
 
 /* Panels before the last one. */
 NND_INLINE nnd_size nnd_full_panels(nnd_size blocks) { return (blocks - nnd_last_panel(blocks)) / NND_PANEL; }
+
+/* Whether two pixels share a vector of sums in tiles of a way, where a panel has so few channels. */
+NND_INLINE int nnd_way_has_halves(int way) { return way < NND_ANYWHERE; }
 
 /* True where at most half of the last vector are channels. */
 NND_INLINE int nnd_has_half(nnd_size channels) {

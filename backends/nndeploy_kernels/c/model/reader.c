@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "kernels/begin.h"
 #include "model/model.h"
 #include "model/plan.h"
 
@@ -311,6 +312,7 @@ struct nnd_model *nnd_model_open(const void *plan, int64_t plan_bytes, const voi
                                  const struct nnd_options *options, char *text, int64_t text_bytes) {
   struct nnd_message message = {text, text_bytes, 0};
   struct nnd_model *model = calloc(1, sizeof *model);
+  nnd_begin();
   if (!model || plan_bytes < 0 || plan_bytes % 8 || plan_bytes > NND_MOST_COUNT * 64) {
     nnd_fail(&message, model ? "a plan of %lld bytes" : "no memory for a plan of %lld bytes", (long long)plan_bytes);
     free(model);

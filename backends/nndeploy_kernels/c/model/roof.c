@@ -4,6 +4,7 @@
  * some size again and again. Each is the best of several rounds: a round is delayed by others, never hurried.
  */
 #include "base/threads.h"
+#include "kernels/begin.h"
 #include "kernels/int8_ways.h"
 #include "model/model.h"
 
@@ -132,6 +133,7 @@ static double nnd_probe_reading(int64_t num_bytes, struct nnd_pool *pool) {
 }
 
 double nnd_probe(int what, int64_t num_bytes, int workers) {
+  nnd_begin();
   struct nnd_pool *pool = nnd_pool_start(workers, 1);
   if (workers > 1 && !pool) return 0.0;
   const double vectors = (double)(NND_LANES * NND_ACCUMULATORS * workers);

@@ -84,7 +84,7 @@ static void nnd_transposed_pixels(const struct nnd_deep_taps *deep, int way, int
 static void nnd_transposed_columns(const struct nnd_transposed_fields *t, const struct nnd_phase *phase,
                                    const struct nnd_deep_taps *deep, nnd_size begin, nnd_size end, int vectors,
                                    int has_half, const struct nnd_tile_job *row) {
-  const int way = row->out_step > 1 ? NND_SPREAD : NND_NEXT;
+  const int way = NND_NEXT;
   for (nnd_size n = begin, next; n < end; n = next) {
     nnd_size low, high;
     next = nnd_min(end, nnd_phase_taps(&t->x, phase, n, &low, &high));

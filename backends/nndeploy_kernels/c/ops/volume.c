@@ -78,7 +78,8 @@ static void nnd_volume_row(const struct nnd_volume_fields *t, nnd_size panel, nn
   const nnd_size block = has_groups ? panel : panel * NND_PANEL, row = unit % nnd_volume_rows(t);
   const int vectors = has_groups ? 1 : panel < full ? NND_PANEL : nnd_last_panel(blocks);
   const nnd_size width = t->x.out_size, front = row / t->y.out_size * t->z.stride - t->z.pad;
-  const int half = panel == full && nnd_has_half(t->out_channels) && (vectors > 1 || width >= NND_FEW_FOR_HALVES);
+  const int has_half = nnd_way_has_halves(way) && panel == full && nnd_has_half(t->out_channels);
+  const int half = has_half && (vectors > 1 || width >= NND_FEW_FOR_HALVES);
   const nnd_size first = nnd_tap_begin(t->z, front), last = nnd_tap_end(t->z, front);
   const nnd_size padded = nnd_grouped_channels(has_groups ? t->grouped.span : t->in_channels);
   const nnd_size of_tap = padded * vectors * NND_LANES, taps = t->z.kernel * t->y.kernel * t->x.kernel;
