@@ -70,6 +70,8 @@ void nnd_pages_free(void *pages, int64_t bytes) {
     munmap((char *)pages + bytes + 4096 - with_guard(bytes), with_guard(bytes));
 }
 
+void nnd_pages_leave(const void *pages, int64_t bytes) { (void)pages, (void)bytes; }
+
 void *nnd_lines_take(int64_t bytes) {
   void *lines = NULL;
   return bytes < 0 || bytes > MOST_BYTES || posix_memalign(&lines, NND_LINE, (size_t)bytes) ? NULL : lines;
@@ -144,7 +146,7 @@ static int64_t damaged(uint8_t *bytes, int64_t size) {
 
 /* Does with a bundle all that there is to do; `bytes` are freed. */
 static int try_bytes(uint8_t *bytes, int64_t size) {
-  uint8_t *alone = given(malloc((size_t)size ? (size_t)size : 1)); /* nothing behind it may be read */
+  uint8_t *alone = given(nnd_lines_take(size ? size : 1)); /* nothing behind it may be read */
   memcpy(alone, bytes, (size_t)size);
   free(bytes);
   current.bytes = alone, current.size = size;

@@ -12,6 +12,7 @@
 
 #include "runtime/command/command.h"
 #include "runtime/command/signature.h"
+#include "runtime/program.h"
 
 #define NND_MOST_ENDS 16
 #define NND_MOST_ZEROS (1 << 20)
@@ -93,7 +94,7 @@ static void nnd_try_images(nnd_program *program, nnd_call *call) {
 /* Checks the signature by a key that signed nothing; of a bundle that names none seldom, as all end at one line. */
 static void nnd_try_signature(const uint8_t *bytes, int64_t size) {
   static const struct nnd_public_key nobody = {{0}, "nobody", ""};
-  struct nnd_bundle bundle = {.container.source = {-1, bytes, size}};
+  struct nnd_bundle bundle = {.container.source = {.file = -1, .memory = bytes, .size = size}};
   nnd_error error = {0, ""};
   if (size % 16 && !memmem(bytes, (size_t)size, "signature", 9)) return;
   if (nnd_bundle_open(&bundle, &error) &&
@@ -112,7 +113,8 @@ static int nnd_try_bundle(const uint8_t *bytes, int64_t size) {
   nnd_error error = {0, ""};
   const nnd_options options = {1};
   nnd_try_signature(bytes, size);
-  nnd_program *program = nnd_open_memory(bytes, size, &options, &error);
+  const char *path = size % 2 ? "m.nnd" : NULL; /* as of a file that is mapped, whose weights stay where they lie */
+  nnd_program *program = nnd_open_if(path, bytes, size, &options, NULL, (struct nnd_condition){0}, &error);
   nnd_call *call = program ? nnd_call_new(program, &error) : NULL;
   const int is_run = call && nnd_run_once(program, call, 0, &error) && nnd_run_once(program, call, 1, &error);
   if (!is_run && (error.code == 0 || !error.text[0])) abort(); /* refused without a word */

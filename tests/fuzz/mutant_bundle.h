@@ -446,7 +446,7 @@ static uint8_t *encoded(struct bundle *bundle, int64_t *size) {
 
 /* Reads a bundle that is whole into its parts. */
 static void read_bundle(struct bundle *bundle, const uint8_t *bytes, int64_t size) {
-  struct nnd_container container = {.source = {-1, bytes, size}};
+  struct nnd_container container = {.source = {.file = -1, .memory = bytes, .size = size}};
   struct nnd_arena arena = {0};
   nnd_error error;
   bundle->count = 0;

@@ -272,6 +272,23 @@ uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *nam
                     : nnd_stored_member(bundle, name, size, error);
 }
 
+int nnd_bundle_in_place(const struct nnd_bundle *bundle, const struct nnd_text *name, const uint8_t **data,
+                        int64_t *size) {
+  const struct nnd_source *source = &bundle->container.source;
+  const struct nnd_member *member = source->stays ? nnd_member_named(&bundle->container, name) : NULL;
+  if (!member || nnd_listed(nnd_json_member(bundle->manifest, "compressed"), name)) return 0;
+  *data = source->memory + member->offset, *size = member->size;
+  return (uintptr_t)*data % NND_LINE == 0;
+}
+
+int nnd_bundle_check_bytes(const struct nnd_bundle *bundle, const struct nnd_text *name, const uint8_t *data,
+                           int64_t size, nnd_error *error) {
+  struct nnd_sha256 hash;
+  nnd_sha256_begin(&hash);
+  nnd_sha256_add(&hash, data, size);
+  return nnd_check_hash(nnd_listed(nnd_json_member(bundle->manifest, "members"), name), &hash, name, error);
+}
+
 int nnd_bundle_check(struct nnd_bundle *bundle, nnd_error *error) {
   for (int64_t i = 0; i < bundle->container.count; i++) {
     const struct nnd_member *member = &bundle->container.members[i];

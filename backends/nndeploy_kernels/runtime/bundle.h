@@ -25,6 +25,13 @@ int nnd_check_code(const struct nnd_json *manifest, nnd_error *error);
  * there. */
 uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *name, int64_t *size, nnd_error *error);
 
+/* Finds a member in the memory of a bundle that stays; returns 0 where it cannot be used as it lies there: it is
+ * compressed, or does not begin at a cache line. Who uses it checks it first. */
+int nnd_bundle_in_place(const struct nnd_bundle *bundle, const struct nnd_text *name, const uint8_t **data,
+                        int64_t *size);
+int nnd_bundle_check_bytes(const struct nnd_bundle *bundle, const struct nnd_text *name, const uint8_t *data,
+                           int64_t size, nnd_error *error);
+
 /* Reads a member that the manifest does not list, a signature, into memory of its size. */
 int nnd_bundle_unlisted(const struct nnd_bundle *bundle, const struct nnd_member *member, void *target,
                         nnd_error *error);

@@ -44,7 +44,8 @@ uint16_t nnd_to_half(double number);
 
 /* The bytes of a file or of memory. */
 struct nnd_source {
-  int file; /* -1: `memory` */
+  int file;  /* -1: `memory` */
+  int stays; /* as long as what is read of it: `memory` needs no copy */
   const uint8_t *memory;
   int64_t size;
 };
@@ -57,6 +58,8 @@ int nnd_source_read(const struct nnd_source *source, int64_t offset, int64_t siz
 /* Pages of the system, all zero. */
 void *nnd_pages_take(int64_t bytes);
 void nnd_pages_free(void *pages, int64_t bytes);
+/* Lets go of pages of a file that is mapped, which come back when they are read. */
+void nnd_pages_leave(const void *pages, int64_t bytes);
 /* Memory for values that begins at a cache line; much of it lies in huge pages, which kernels fill sooner. */
 void *nnd_work_take(int64_t bytes);
 void nnd_work_free(void *memory, int64_t bytes);

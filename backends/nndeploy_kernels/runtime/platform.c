@@ -64,6 +64,12 @@ void nnd_pages_free(void *pages, int64_t bytes) {
   if (pages) munmap(pages, (size_t)(bytes ? bytes : 1));
 }
 
+void nnd_pages_leave(const void *pages, int64_t bytes) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)pages, end = begin + (uintptr_t)bytes;
+  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  if (first < last) madvise((void *)first, last - first, MADV_DONTNEED);
+}
+
 static int64_t nnd_in_huge_pages(int64_t bytes) { return (bytes + NND_HUGE_PAGE - 1) / NND_HUGE_PAGE * NND_HUGE_PAGE; }
 
 void *nnd_work_take(int64_t bytes) {

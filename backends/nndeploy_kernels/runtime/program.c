@@ -212,7 +212,7 @@ static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options 
 
 nnd_program *nnd_open_if(const char *path, const void *bytes, int64_t size, const nnd_options *options,
                          const char *decisions, struct nnd_condition condition, nnd_error *error) {
-  struct nnd_source source = {-1, bytes, size};
+  struct nnd_source source = {.file = -1, .stays = bytes && path, .memory = bytes, .size = size};
   nnd_error own;
   if (!error) error = &own;
   if (!bytes && !nnd_source_open(&source, path, error)) return NULL;

@@ -72,8 +72,9 @@ struct nnd_session {
   const struct nnd_json **documents; /* of the plans, while the course is read */
   int scopes[NND_MOST_SCOPES];       /* that are open then, the innermost last: a branch has one of its own */
   int num_scopes;
-  uint8_t *weights;
+  const uint8_t *weights;
   int64_t weights_bytes;
+  int weights_are_own; /* pages of the session, not of the bundle's memory */
   struct nnd_plan *plans;
   struct nnd_course course;
   struct nnd_border *inputs, *outputs;
@@ -134,7 +135,8 @@ struct nnd_condition {
   const void *by;
 };
 
-/* As nnd_open, or nnd_open_memory where there are bytes. `decisions`: as of nnd_open_tuned(), or null. */
+/* As nnd_open, or nnd_open_memory where there are bytes; with a path too they are those of a file that is mapped for as
+ * long as the program is open. `decisions`: as of nnd_open_tuned(), or null. */
 nnd_program *nnd_open_if(const char *path, const void *bytes, int64_t size, const nnd_options *options,
                          const char *decisions, struct nnd_condition condition, nnd_error *error);
 /* Opens the submodel that the manifest describes. */

@@ -19,13 +19,31 @@ static const struct nnd_json *nnd_native_variant(const struct nnd_json *submodel
   return NULL;
 }
 
-static uint8_t *nnd_file_of(struct nnd_program *program, const struct nnd_json *variant, const char *file,
-                            int64_t *size, nnd_error *error) {
+/* Returns the name of the member that a variant has as `file`; null and the error where it has none. */
+static const struct nnd_text *nnd_member_of(const struct nnd_json *variant, const char *file, nnd_error *error) {
   const struct nnd_json *member =
       nnd_json_of_kind(nnd_json_member(nnd_json_member(variant, "files"), file), NND_STRING);
-  if (member) return nnd_bundle_member(&program->bundle, &member->text, size, error);
+  if (member) return &member->text;
   nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: the artifact has no %s", file);
   return NULL;
+}
+
+static uint8_t *nnd_file_of(struct nnd_program *program, const struct nnd_json *variant, const char *file,
+                            int64_t *size, nnd_error *error) {
+  const struct nnd_text *member = nnd_member_of(variant, file, error);
+  return member ? nnd_bundle_member(&program->bundle, member, size, error) : NULL;
+}
+
+/* Finds the weights: where they lie, if that is memory that stays. */
+static int nnd_find_weights(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *variant,
+                            nnd_error *error) {
+  const struct nnd_text *member = nnd_member_of(variant, "weights.bin", error);
+  if (!member) return 0;
+  session->weights_are_own = !nnd_bundle_in_place(&program->bundle, member, &session->weights, &session->weights_bytes);
+  if (!session->weights_are_own)
+    return nnd_bundle_check_bytes(&program->bundle, member, session->weights, session->weights_bytes, error);
+  session->weights = nnd_bundle_member(&program->bundle, member, &session->weights_bytes, error);
+  return session->weights != NULL;
 }
 
 /* Reads what runs of the plans. */
@@ -66,7 +84,7 @@ static int nnd_open_plan(struct nnd_session *session, struct nnd_program *progra
   struct nnd_kernel_options options = {.l2_bytes = nnd_cache_bytes(2),
                                        .buffer_bytes = buffer_bytes,
                                        .threads = session->threads,
-                                       .gives_weights = session->num_plans == 1};
+                                       .gives_weights = session->weights_are_own && session->num_plans == 1};
   if (!nnd_decisions_find(program, session, plan, data, size, buffer_bytes, error) ||
       !nnd_decisions_ways(program, plan, &options, error)) {
     nnd_pages_free(data, size + 1);
@@ -91,8 +109,7 @@ static int nnd_open_plans(struct nnd_session *session, struct nnd_program *progr
   int64_t buffer_bytes = 0, most_steps = -1;
   const void *largest = NULL;
   nnd_json_integer(nnd_json_member(nnd_json_member(variant, "metadata"), "buffer_bytes"), 1, NND_FAR, &buffer_bytes);
-  session->weights = nnd_file_of(program, variant, "weights.bin", &session->weights_bytes, error);
-  if (!session->weights) return 0;
+  if (!nnd_find_weights(session, program, variant, error)) return 0;
   for (int i = 0; i < session->num_plans; i++) {
     char file[32] = "plan.bin";
     if (is_course) snprintf(file, sizeof file, "plan.%d.bin", i);
@@ -100,6 +117,7 @@ static int nnd_open_plans(struct nnd_session *session, struct nnd_program *progr
     const int64_t steps = session->kernels->num_steps(session->plans[i].model);
     if (steps > most_steps) most_steps = steps, largest = session->plans[i].model;
   }
+  if (!session->weights_are_own) nnd_pages_leave(session->weights, session->weights_bytes); /* most were packed */
   if (session->threads > 1 && largest) session->pool = session->kernels->pool_make(largest, session->threads);
   return 1;
 }
@@ -127,5 +145,5 @@ void nnd_session_close(struct nnd_session *session) {
   if (session->pool) session->kernels->pool_free(session->pool);
   for (int i = 0; session->plans && i < session->num_plans; i++)
     if (session->plans[i].model) session->kernels->model_close(session->plans[i].model);
-  nnd_pages_free(session->weights, session->weights_bytes + 1);
+  if (session->weights_are_own) nnd_pages_free((void *)session->weights, session->weights_bytes + 1);
 }

@@ -26,6 +26,8 @@ void *nnd_pages_take(int64_t bytes) {
   return pages;
 }
 
+void nnd_pages_leave(const void *pages, int64_t bytes) { (void)pages, (void)bytes; }
+
 void nnd_pages_free(void *pages, int64_t bytes) { nnd_work_free(pages, bytes); }
 
 void *nnd_work_take(int64_t bytes) { return nnd_lines_take(bytes); }

@@ -61,6 +61,8 @@ void *nnd_pages_take(int64_t bytes) {
   return bytes < 0 ? NULL : VirtualAlloc(NULL, (size_t)(bytes ? bytes : 1), MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 }
 
+void nnd_pages_leave(const void *pages, int64_t bytes) { (void)pages, (void)bytes; }
+
 void nnd_pages_free(void *pages, int64_t bytes) {
   (void)bytes;
   if (pages) VirtualFree(pages, 0, MEM_RELEASE);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/platform.h"
-#include "model/model.h"
+#include "model/expected.h"
 
 #define NND_REGION_BYTES ((nnd_size)64 << 10)
 
@@ -15,6 +15,24 @@ struct nnd_region {
   int is_huge; /* of `pages`, else of malloc */
   struct nnd_pages pages;
 };
+
+/* Adds a region that is first; returns 0 where there is no memory. */
+static int nnd_region_add(struct nnd_memory *memory, nnd_size size, int is_huge) {
+  struct nnd_region *region = malloc(sizeof *region);
+  if (!region) return 0;
+  *region = (struct nnd_region){.next = memory->regions, .size = size, .is_huge = is_huge};
+  if (!is_huge)
+    region->data = nnd_lines_take((size_t)nnd_max(1, size));
+  else if (nnd_pages_take(&region->pages, size))
+    region->data = region->pages.data;
+  if (!region->data) {
+    free(region);
+    return 0;
+  }
+  memory->regions = region;
+  memory->total += size;
+  return 1;
+}
 
 void *nnd_memory_take(struct nnd_memory *memory, nnd_size num_bytes) {
   struct nnd_region *region = memory->regions;
@@ -30,24 +48,23 @@ void *nnd_memory_take(struct nnd_memory *memory, nnd_size num_bytes) {
     const int is_huge = least && nnd_has_pages() && size >= NND_HUGE_PAGE / 2;
     const nnd_size unit = is_huge ? NND_HUGE_PAGE : NND_ALIGNMENT;
     if (least) size = nnd_ceil_div(size, unit) * unit;
-    region = malloc(sizeof *region);
-    if (!region) return NULL;
-    *region = (struct nnd_region){.next = memory->regions, .size = size, .is_huge = is_huge};
-    if (!is_huge)
-      region->data = nnd_lines_take((size_t)nnd_max(1, size));
-    else if (nnd_pages_take(&region->pages, size))
-      region->data = region->pages.data;
-    if (!region->data) {
-      free(region);
-      return NULL;
-    }
-    memory->regions = region;
-    memory->total += size;
+    if (!nnd_region_add(memory, size, is_huge)) return NULL;
+    region = memory->regions;
   }
   void *taken = region->data + region->used;
   region->used += needed;
   if (!region->is_huge) memset(taken, 0, (size_t)needed);
   return taken;
+}
+
+void nnd_memory_expect(struct nnd_memory *memory, nnd_size num_bytes) {
+#ifndef NND_SEPARATE
+  if (!nnd_has_pages() || num_bytes < NND_HUGE_PAGE / 2 || num_bytes > NND_MOST_BYTES) return;
+  nnd_region_add(memory, nnd_ceil_div(num_bytes, NND_HUGE_PAGE) * NND_HUGE_PAGE,
+                 1); /* else taking says that it lacks */
+#else
+  (void)memory, (void)num_bytes;
+#endif
 }
 
 void nnd_memory_free(struct nnd_memory *memory) {

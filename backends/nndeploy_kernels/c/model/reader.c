@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/begin.h"
-#include "model/model.h"
+#include "model/expected.h"
 #include "model/plan.h"
 
 struct nnd_reader {
@@ -319,6 +319,7 @@ struct nnd_model *nnd_model_open(const void *plan, int64_t plan_bytes, const voi
     return NULL;
   }
   model->options = *options;
+  if (!options->image) nnd_memory_expect(&model->packed, weights_bytes);
   model->words = nnd_memory_take(&model->memory, plan_bytes); /* a copy: what was checked must not change */
   if (!model->words)
     nnd_fail(&message, "no memory for a plan of %lld bytes", (long long)plan_bytes);

@@ -52,15 +52,16 @@ nnd_size nnd_output_of_lane(nnd_size outputs, nnd_size lane) {
   return output < outputs ? output : -1;
 }
 
-#define NND_PACKED_AT_ONCE 64 /* input channels: what is written stays in the first cache */
+#define NND_PACKED_AT_ONCE 64 /* taps of input channels: what is written stays in the first cache */
 
 /* One panel: [tap][i / group][vector][c][group] of (O, I, taps). */
 #define NND_PACK_PANEL(name, type, of, GROUP, DEPTH)                                                                   \
   static void name(const float *weights, nnd_size outputs, nnd_size inputs, nnd_size taps, nnd_size first,             \
                    int vectors, type *to) {                                                                            \
     const nnd_size wide = vectors * NND_LANES, padded = nnd_ceil_div(inputs, DEPTH) * DEPTH;                           \
-    for (nnd_size begin = 0; begin < inputs; begin += NND_PACKED_AT_ONCE) {                                            \
-      const nnd_size end = nnd_min(inputs, begin + NND_PACKED_AT_ONCE);                                                \
+    const nnd_size at_once = nnd_max(1, NND_PACKED_AT_ONCE / taps);                                                    \
+    for (nnd_size begin = 0; begin < inputs; begin += at_once) {                                                       \
+      const nnd_size end = nnd_min(inputs, begin + at_once);                                                           \
       for (nnd_size lane = 0; lane < wide; lane++) {                                                                   \
         const nnd_size o = nnd_output_of_lane(outputs, first + lane);                                                  \
         if (o < 0) continue;                                                                                           \

@@ -30,8 +30,10 @@ static char *nnd_whole_file(const char *path, int64_t *size, nnd_error *error) {
   for (;;) {
     if (*size == room) {
       room = room ? 2 * room : expected + 4096;
-      char *larger = realloc(data, (size_t)room);
+      char *larger = nnd_lines_take(room);
       if (!larger) break;
+      if (data) memcpy(larger, data, (size_t)*size);
+      nnd_lines_free(data);
       data = larger;
     }
     const size_t got = fread(data + *size, 1, (size_t)(room - *size), file);
@@ -41,7 +43,7 @@ static char *nnd_whole_file(const char *path, int64_t *size, nnd_error *error) {
   const int is_read = *size < room && !ferror(file);
   if (!is_read) {
     nnd_fail(error, ferror(file) ? NND_IO : NND_NO_MEMORY, path, ferror(file) ? "reading failed" : "no memory for it");
-    free(data);
+    nnd_lines_free(data);
     data = NULL;
   }
   if (!is_standard) fclose(file);
@@ -54,7 +56,23 @@ int nnd_file_read(const char *path, struct nnd_file *file, nnd_error *error) {
   return file->bytes != NULL;
 }
 
-int nnd_raw_read(const struct nnd_file *file, const nnd_info *input, struct nnd_array *array, nnd_error *error) {
+void nnd_file_free(struct nnd_file *file) { nnd_lines_free(file->bytes); }
+
+int nnd_array_of_file(struct nnd_file *file, int64_t offset, struct nnd_array *array) {
+  const int64_t bytes = file->size - offset;
+  char *data = file->bytes + offset;
+  if (offset % NND_LINE) { /* kernels want arrays to begin at a cache line */
+    if (!(data = nnd_lines_take(bytes))) return 0;
+    memcpy(data, file->bytes + offset, (size_t)bytes);
+    nnd_lines_free(file->bytes);
+    file->bytes = data;
+  }
+  array->memory = file->bytes, file->bytes = NULL;
+  array->tensor.data = data;
+  return 1;
+}
+
+int nnd_raw_read(struct nnd_file *file, const nnd_info *input, struct nnd_array *array, nnd_error *error) {
   int open = -1, num_open = 0;
   for (int i = 0; i < input->rank; i++) {
     array->shape[i] = input->shape[i];
@@ -67,9 +85,6 @@ int nnd_raw_read(const struct nnd_file *file, const nnd_info *input, struct nnd_
   if (each <= 0 || file->size % each || (num_open ? file->size == 0 : file->size != each))
     return nnd_fail(error, NND_BAD_DATA, file->path, "it has not as many bytes as the input");
   if (num_open) array->shape[open] = file->size / each;
-  array->data = nnd_lines_take(file->size);
-  if (!array->data) return nnd_fail(error, NND_NO_MEMORY, file->path, "no memory for it");
-  memcpy(array->data, file->bytes, (size_t)file->size);
-  array->tensor = (nnd_tensor){input->dtype, input->rank, array->shape, array->data};
-  return 1;
+  array->tensor = (nnd_tensor){input->dtype, input->rank, array->shape, NULL};
+  return nnd_array_of_file(file, 0, array) || nnd_fail(error, NND_NO_MEMORY, file->path, "no memory for it");
 }

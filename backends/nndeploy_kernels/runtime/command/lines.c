@@ -105,9 +105,9 @@ static int nnd_renew_call(struct nnd_lines *lines, nnd_error *error) {
   const int count = nnd_num_inputs(lines->work->program);
   int is_full = lines->call != NULL;
   for (int i = 0; i < count; i++) {
-    is_full = is_full && lines->arrays[i].data;
-    nnd_lines_free(lines->arrays[i].data);
-    lines->arrays[i].data = NULL;
+    is_full = is_full && lines->arrays[i].memory;
+    nnd_lines_free(lines->arrays[i].memory);
+    lines->arrays[i].memory = NULL;
   }
   if (is_full) return 1;
   nnd_call_free(lines->call);
@@ -125,7 +125,7 @@ static int nnd_run_text(struct nnd_lines *lines, const char *text, int64_t size)
   const int is_right = object && nnd_run_line(lines, object, &error);
   const int is_told = nnd_tell_item(lines, is_right, &error);
   if (!is_right) { /* with no value left, the next gets a new call */
-    for (int i = 0; i < nnd_num_inputs(lines->work->program); i++) nnd_lines_free(lines->arrays[i].data);
+    for (int i = 0; i < nnd_num_inputs(lines->work->program); i++) nnd_lines_free(lines->arrays[i].memory);
     memset(lines->arrays, 0, (size_t)nnd_num_inputs(lines->work->program) * sizeof *lines->arrays);
   }
   nnd_arena_free(&arena);
@@ -170,7 +170,7 @@ int nnd_run_lines(struct nnd_work *work, FILE *from, const char *origin, nnd_err
   int is_right = lines.arrays && (lines.to || !output);
   if (!lines.arrays) nnd_fail(error, NND_NO_MEMORY, origin, "no memory for its values");
   if (is_right && !(is_right = nnd_run_each_line(&lines, from))) *error = lines.last;
-  for (int i = 0; lines.arrays && i < num_inputs; i++) nnd_lines_free(lines.arrays[i].data);
+  for (int i = 0; lines.arrays && i < num_inputs; i++) nnd_lines_free(lines.arrays[i].memory);
   free(lines.arrays);
   nnd_call_free(lines.call);
   is_right = (!lines.to || nnd_close_output(lines.to, output, error)) && is_right;

@@ -42,7 +42,7 @@ static int nnd_open_bundle(struct nnd_work *work, const struct nnd_appended *app
   }
   work->program =
       nnd_open_if(work->path, appended->bundle, appended->size, &options, decisions.bytes, condition, error);
-  free(decisions.bytes);
+  nnd_file_free(&decisions);
   work->load_seconds = nnd_seconds() - began;
   if (work->program) nnd_say_decisions(work);
   return work->program != NULL;

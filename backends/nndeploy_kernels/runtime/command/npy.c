@@ -76,7 +76,7 @@ static void *nnd_texts_of(const char *from, int64_t count, int64_t width) {
   return texts;
 }
 
-int nnd_npy_read(const struct nnd_file *file, struct nnd_array *array, nnd_error *error) {
+int nnd_npy_read(struct nnd_file *file, struct nnd_array *array, nnd_error *error) {
   int64_t header_bytes = 0, width = 0;
   char header[NND_MOST_HEADER + 1];
   const char *why = "no array of NumPy: a .npy file is wanted";
@@ -95,15 +95,13 @@ int nnd_npy_read(const struct nnd_file *file, struct nnd_array *array, nnd_error
       why = "it has not as many bytes as its shape says";
     const char *data = file->bytes + begin + header_bytes;
     if (!*why && is_text) {
-      array->data = nnd_texts_of(data, count, width);
-      if (!array->data) why = "texts that are no Unicode, or hold a zero";
+      array->tensor.data = array->memory = nnd_texts_of(data, count, width);
+      if (!array->memory) why = "texts that are no Unicode, or hold a zero";
     } else if (!*why) {
-      array->data = nnd_lines_take(bytes);
-      if (array->data) memcpy(array->data, data, (size_t)bytes);
+      nnd_array_of_file(file, begin + header_bytes, array);
     }
-    array->tensor.data = array->data;
   }
-  if (array->data) return 1;
+  if (array->memory) return 1;
   return nnd_fail(error, *why ? NND_BAD_DATA : NND_NO_MEMORY, file->path, *why ? why : "no memory for it");
 }
 

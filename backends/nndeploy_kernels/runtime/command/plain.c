@@ -44,16 +44,16 @@ static int nnd_fill_real(struct nnd_filled *to, const struct nnd_json *from, nnd
   double number;
   if (!nnd_real_of(from, &number)) return nnd_bad_value(to->input, "got what is no number", error);
   if (to->input->dtype == NND_FLOAT64) {
-    ((double *)to->array->data)[to->at++] = number;
+    ((double *)to->array->memory)[to->at++] = number;
     return 1;
   }
   if (to->input->dtype == NND_FLOAT32) {
     const float found = (float)number;
-    ((float *)to->array->data)[to->at++] = found;
+    ((float *)to->array->memory)[to->at++] = found;
     return isinf(found) == isinf(number) || nnd_bad_value(to->input, "which cannot hold a number this large", error);
   }
   const uint16_t found = nnd_to_half(number);
-  ((uint16_t *)to->array->data)[to->at++] = found;
+  ((uint16_t *)to->array->memory)[to->at++] = found;
   return ((found & 0x7fff) == 0x7c00) == isinf(number) ||
          nnd_bad_value(to->input, "which cannot hold a number this large", error);
 }
@@ -62,7 +62,7 @@ static int nnd_fill_one(struct nnd_filled *to, const struct nnd_json *from, nnd_
   static const int64_t least[] = {0, INT32_MIN, INT64_MIN, 0, 0, INT8_MIN};
   static const int64_t most[] = {0, INT32_MAX, INT64_MAX, 0, UINT8_MAX, INT8_MAX};
   const nnd_dtype dtype = to->input->dtype;
-  void *data = to->array->data;
+  void *data = to->array->memory;
   int64_t number;
   if (dtype == NND_FLOAT32 || dtype == NND_FLOAT16 || dtype == NND_FLOAT64) return nnd_fill_real(to, from, error);
   if (dtype == NND_TEXT) {
@@ -108,9 +108,9 @@ int nnd_array_from_json(const struct nnd_json *from, const nnd_info *input, stru
   }
   array->tensor = (nnd_tensor){input->dtype, rank, array->shape, NULL};
   const int64_t bytes = nnd_bytes_in(input->dtype, rank, array->shape);
-  array->data = nnd_lines_take(bytes);
-  if (!array->data) return nnd_fail(error, NND_NO_MEMORY, input->name, "no memory for it");
-  array->tensor.data = array->data;
+  array->memory = nnd_lines_take(bytes);
+  if (!array->memory) return nnd_fail(error, NND_NO_MEMORY, input->name, "no memory for it");
+  array->tensor.data = array->memory;
   return nnd_fill_axis(&to, from, 0, error);
 }
 

@@ -39,7 +39,7 @@ static int nnd_ends_with(const char *text, const char *end) {
 }
 
 /* Gives an input what a file holds: bytes alone where it is called so, an image, or an array. */
-static int nnd_give_file(const nnd_program *program, nnd_call *call, const char *name, const struct nnd_file *file,
+static int nnd_give_file(const nnd_program *program, nnd_call *call, const char *name, struct nnd_file *file,
                          struct nnd_array *array, nnd_error *error) {
   const nnd_info *input = nnd_input_called(program, name, (int64_t)strlen(name));
   const nnd_image_info *image = nnd_image(program);
@@ -71,7 +71,7 @@ static int nnd_give(const nnd_program *program, nnd_call *call, const char *what
   const int is_right = !mark && !is_for_image && nnd_num_inputs(program) != 1
                            ? nnd_usage(error, "there are several inputs: NAME=@FILE says which is ", what)
                            : nnd_give_file(program, call, name, &file, array, error);
-  free(file.bytes);
+  nnd_file_free(&file);
   return is_right;
 }
 
@@ -266,7 +266,7 @@ static int nnd_run_values(struct nnd_work *work, nnd_error *error) {
   is_right = is_right && nnd_run_once(work, call, began, error) &&
              (said->bench_seconds == 0 || nnd_run_bench(work, call, error));
   nnd_call_free(call);
-  for (int i = 0; arrays && i < said->num_inputs; i++) nnd_lines_free(arrays[i].data);
+  for (int i = 0; arrays && i < said->num_inputs; i++) nnd_lines_free(arrays[i].memory);
   free(arrays);
   nnd_arena_free(&arena);
   return is_right;

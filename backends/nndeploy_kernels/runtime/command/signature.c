@@ -104,7 +104,7 @@ int nnd_key_read(const char *path, struct nnd_public_key *key, nnd_error *error)
   struct nnd_file file;
   if (!nnd_has_ed25519(error) || !nnd_file_read(path, &file, error)) return 0;
   const int is_right = nnd_key_from(&file, key, error);
-  free(file.bytes);
+  nnd_file_free(&file);
   return is_right;
 }
 
