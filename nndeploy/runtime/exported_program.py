@@ -2,27 +2,30 @@
 """A bundle -> one program that runs it, on machines that have neither Python nor this package.
 
     runner of the architecture, zeros up to a page, the bundle with what the runner takes, its size, the mark
+    with decisions: ..., the bundle, their text, a zero, the bytes of both, the size of the bundle, the other mark
 
 Comes in: an open bundle. Goes out: a file. Laws: what the runner cannot run is refused here, by the name of the
 submodel and with the option that helps; the bundle in the program is one that every reader of bundles takes.
 """
 
 import dataclasses
+import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nndeploy.bundle.container import Buffer, encode_container
 from nndeploy.bundle.manifest import Manifest, Submodel, Variant
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import replace_file, sealed_bundle
-from nndeploy.errors import InputError, UnavailableError
+from nndeploy.errors import DataError, InputError, UnavailableError
+from nndeploy.files.decisions_file import TUNED_FORMAT, read_tuned_choices
 from nndeploy.files.whole_files import open_regular
 from nndeploy.plugin.interface import HasRunner, Json
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.values.types import MapType, SequenceType, TensorType
 
-MARK = b"nndeploy-export1"
+MARK, MARK_OF_DECISIONS = b"nndeploy-export1", b"nndeploy-export2"
 WINDOWS = "x86_64-windows"
 """The architecture of Windows; that of others is Linux's."""
 PAGE_BYTES = 4096
@@ -47,23 +50,32 @@ class Exported:
 class Runnable:
     """A bundle with what a runner takes alone, whose backend has the runner, and what that leaves out.
 
-    `metadata` are those of its artifacts.
+    `metadata` are those of its artifacts, `hashes` the SHA-256 of its members.
     """
 
     backend: HasRunner
     metadata: Sequence[Mapping[str, Json]]
     chunks: Sequence[Buffer]
     left_out: tuple[str, ...]
+    hashes: frozenset[str]
 
 
 def export_program(
-    bundle: Bundle, out: Path, arch: str, runner: Path | None = None, *, keeps_goldens: bool = False
+    bundle: Bundle,
+    out: Path,
+    arch: str,
+    runner: Path | None = None,
+    *,
+    keeps_goldens: bool = False,
+    decisions: Path | None = None,
 ) -> Exported:
     """Writes the program that runs a bundle on machines of an architecture, by the runner that is given or installed.
 
-    With `keeps_goldens` it can verify its results.
+    With `keeps_goldens` it can verify its results. It carries what a file of `nndeploy tune --decisions` says of the
+    bundle.
 
     Raises:
+        DataError: that is no such file, or says nothing of this bundle.
         UnavailableError: a submodel or a value is of a kind that it cannot run, or no runner is installed.
         BundleError: the bundle is damaged.
         MissingInputError, InputError: the runner that is given is not there, or is none.
@@ -77,8 +89,9 @@ def export_program(
     if not program.startswith(begin):
         raise InputError(f"is no program for {system}", where=str(path), hint="--runner names an nndeploy-run")
     size = sum(map(len, part.chunks))
-    replace_file(out, _program(program, part.chunks, size), is_program=True)
-    return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, hinted(part.left_out))
+    end = _end(size, None if decisions is None else _text_of(decisions, part.hashes))
+    replace_file(out, _program(program, part.chunks, end), is_program=True)
+    return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + len(end), size, hinted(part.left_out))
 
 
 def runnable(bundle: Bundle, *, keeps_goldens: bool = False) -> Runnable:
@@ -98,9 +111,10 @@ def runnable(bundle: Bundle, *, keeps_goldens: bool = False) -> Runnable:
     names |= {*manifest.defaults.values(), *filter(None, [manifest.constants])}
     names |= {name for golden in manifest.goldens for name in (golden.inputs, golden.outputs)}
     members: dict[str, Buffer] = {name: bundle.member(name) for name in sorted(names)}
-    contents, _ = sealed_bundle(manifest, members, {})
+    contents, sealed = sealed_bundle(manifest, members, {})
     metadata = [submodel.variants[0].metadata for submodel in manifest.submodels]
-    return Runnable(backend, metadata, list(encode_container(contents)), left_out)
+    hashes = frozenset(member.sha256 for member in sealed.members.values())
+    return Runnable(backend, metadata, list(encode_container(contents)), left_out, hashes)
 
 
 def hinted(left_out: Sequence[str]) -> tuple[str, ...]:
@@ -119,11 +133,27 @@ def _runner_backend() -> HasRunner:
     return found
 
 
-def _program(runner: bytes, chunks: Sequence[Buffer], size: int) -> Iterator[Buffer]:
+def _program(runner: bytes, chunks: Sequence[Buffer], end: bytes) -> Iterator[Buffer]:
     yield runner
     yield bytes(-len(runner) % PAGE_BYTES)
     yield from chunks
-    yield struct.pack("<Q", size) + MARK
+    yield end
+
+
+def _text_of(decisions: Path, hashes: Container[str]) -> bytes:
+    """Returns the choices of a file for plans of these hashes, as the runner reads them."""
+    tuned = read_tuned_choices(decisions)["tuned"]
+    own = [one for one in tuned if isinstance(one, Mapping) and one.get("plan_sha256") in hashes]
+    if not own:
+        raise DataError("the decisions are for another bundle", where=str(decisions))
+    return json.dumps({"format": TUNED_FORMAT, "tuned": own}, separators=(",", ":")).encode("ascii") + b"\0"
+
+
+def _end(size: int, decisions: bytes | None) -> bytes:
+    """Returns what stands behind a bundle of so many bytes."""
+    if decisions is None:
+        return struct.pack("<Q", size) + MARK
+    return decisions + struct.pack("<QQ", len(decisions), size) + MARK_OF_DECISIONS
 
 
 def _slim(manifest: Manifest, backend: str, keeps_goldens: bool, *, signed: bool) -> tuple[Manifest, tuple[str, ...]]:

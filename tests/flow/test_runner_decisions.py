@@ -152,6 +152,74 @@ def test_those_of_another_bundle_do_not_count(bundle: Path, recorded: dict[str, 
     assert (done.returncode, "another bundle" in done.stderr) == (0, True)
 
 
+@pytest.fixture
+def exported(nndeploy_command: Callable[..., Any], bundle: Path, tmp_path: Path) -> Callable[..., Any]:
+    """Returns what exports the bundle with decisions, and what the command answers."""
+
+    def export(decisions: object, *more: str) -> Any:
+        (tmp_path / "tuned.json").write_text(json.dumps(decisions))
+        return nndeploy_command(
+            "export", bundle, "-o", tmp_path / "program", "--decisions", tmp_path / "tuned.json", *more
+        )
+
+    return export
+
+
+def test_an_exported_program_carries_them(
+    exported: Callable[..., Any], bundle: Path, recorded: dict[str, Any], tmp_path: Path
+) -> None:
+    decisions, x = decided(recorded, bundle, DIRECT), images(2)
+    np.save(tmp_path / "x.npy", x)
+    assert exported(decisions).returncode == 0
+    command = [str(tmp_path / "program"), "--threads", "1", "-v", *files(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "its decisions: counts for 1 set of shapes" in done.stderr) == (0, True)
+    assert np.load(tmp_path / "y.npy").tobytes() == by_python(bundle, x, decisions, tmp_path)
+    assert np.load(tmp_path / "y.npy").tobytes() != by_python(bundle, x, None, tmp_path / "rules")
+
+
+def test_a_program_takes_a_file_in_the_place_of_those_that_it_carries(
+    exported: Callable[..., Any], bundle: Path, recorded: dict[str, Any], tmp_path: Path
+) -> None:
+    x = images(2)
+    np.save(tmp_path / "x.npy", x)
+    assert exported(decided(recorded, bundle, DIRECT)).returncode == 0
+    (tmp_path / "rules.json").write_text(json.dumps(decided(recorded, bundle, BY_RULE)))
+    command = [str(tmp_path / "program"), "--threads", "1", "--decisions", tmp_path / "rules.json", *files(tmp_path)]
+    assert subprocess.run(command, check=False).returncode == 0
+    assert np.load(tmp_path / "y.npy").tobytes() == by_python(bundle, x, None, tmp_path / "rules")
+
+
+@pytest.mark.parametrize("bytes_missing", [1, 17, 40])
+def test_a_program_with_decisions_that_was_cut_is_damaged(
+    exported: Callable[..., Any], bundle: Path, recorded: dict[str, Any], tmp_path: Path, bytes_missing: int
+) -> None:
+    assert exported(decided(recorded, bundle, DIRECT)).returncode == 0
+    program = tmp_path / "program"
+    program.write_bytes(program.read_bytes()[:-bytes_missing])
+    done = subprocess.run([program, "--info"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "cut short" in done.stderr) == (65, True)
+
+
+def test_no_program_carries_those_of_another_bundle_or_what_is_none(
+    exported: Callable[..., Any], bundle: Path, recorded: dict[str, Any], tmp_path: Path
+) -> None:
+    decisions = decided(recorded, bundle, DIRECT)
+    assert exported({"format": 1}).returncode == 65
+    decisions["tuned"][0]["plan_sha256"] = "0" * 64
+    done = exported(decisions)
+    assert (done.returncode, "tuned.json: the decisions are for another bundle" in done.stderr) == (65, True)
+    assert not (tmp_path / "program").exists()
+
+
+@pytest.mark.parametrize("form", [("--library",), ("--for", "wasm"), ("--for", "html")])
+def test_only_programs_carry_decisions(
+    exported: Callable[..., Any], recorded: dict[str, Any], form: tuple[str, ...]
+) -> None:
+    done = exported(recorded, *form)
+    assert (done.returncode, "--decisions cannot be used with" in done.stderr) == (2, True)
+
+
 def changed(recorded: dict[str, Any], change: Callable[[dict[str, Any]], object]) -> str:
     data: dict[str, Any] = json.loads(json.dumps(recorded))
     change(data["tuned"][0])

@@ -285,6 +285,31 @@ def test_a_program_of_which_the_end_was_not_copied_is_damaged(nndeploy_command, 
     assert (done.returncode, len(done.stderr.splitlines())) == (65, 1)
 
 
+def test_a_program_in_which_a_weight_was_changed_is_damaged(nndeploy_command, digits, tmp_path) -> None:
+    program = tmp_path / "digits"
+    assert nndeploy_command("export", digits, "-o", program).returncode == 0
+    with open_bundle(digits) as opened:
+        (name,) = (name for name in opened.manifest.members if name.endswith("weights.bin"))
+        weights = bytes(opened.member(name))
+    data = bytearray(program.read_bytes())
+    data[data.index(weights) + len(weights) // 2] ^= 1
+    program.write_bytes(data)
+    done = subprocess.run([program, "--info"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "weights.bin: damaged" in done.stderr) == (65, True)
+
+
+@pytest.mark.parametrize("header_bytes", [80, 128, 4096])
+def test_an_array_may_lie_anywhere_in_its_file(runner, digits, tmp_path, header_bytes) -> None:
+    image = np.random.default_rng(3).uniform(0, 16, (2, 1, 8, 8)).astype(np.float32)
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 8, 8), }".ljust(header_bytes - 11) + "\n"
+    written = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode() + image.tobytes()
+    (tmp_path / "image.npy").write_bytes(written)
+    command = [runner, digits, "-i", tmp_path / "image.npy", "-o", tmp_path / "out"]
+    assert subprocess.run(command, check=False).returncode == 0
+    found = {"probabilities": np.load(tmp_path / "out" / "probabilities.npy")}
+    assert_same_bits(found, by_python(digits, {"image": image}))
+
+
 @pytest.mark.parametrize(("said", "meant"), [("AMD64", "x86_64"), ("arm64", "aarch64")])
 def test_an_architecture_has_other_names(nndeploy_command, runner, digits, tmp_path, said, meant) -> None:
     command = ("export", digits, "-o", tmp_path / "digits", "--runner", runner, "--for", said, "--json")

@@ -82,8 +82,12 @@ struct View {
 // An opened bundle, for several threads at once.
 class Program {
  public:
-  explicit Program(const std::string &path, int threads = 0) {
-    open(threads, [&](const nnd_options *options, nnd_error *error) { return nnd_open(path.c_str(), options, error); });
+  // With the text of what `nndeploy tune --decisions` wrote, steps are done as it says, where it counts here.
+  explicit Program(const std::string &path, int threads = 0, const std::string &decisions = {}) {
+    const char *text = decisions.empty() ? nullptr : decisions.c_str();
+    open(threads, [&](const nnd_options *options, nnd_error *error) {
+      return nnd_open_tuned(path.c_str(), text, options, error);
+    });
   }
   Program(const std::uint8_t *bytes, std::int64_t size, int threads = 0) {
     open(threads,
@@ -98,6 +102,8 @@ class Program {
   const nnd_tensor *output_keys(int number) const { return nnd_output_keys(program_.get(), number); }
   // How an image becomes an input, null where the bundle does not say.
   const nnd_image_info *image() const { return nnd_image(program_.get()); }
+  // Why nothing of the decisions counts here, empty where something does or there are none.
+  const char *decisions_note() const { return nnd_decisions_note(program_.get()); }
   nnd_program *get() const { return program_.get(); }
 
  private:

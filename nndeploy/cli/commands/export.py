@@ -11,7 +11,7 @@ import click
 from nndeploy.cli.commands.loading import BUNDLE
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.options.output_file import OUTPUT_FILE
-from nndeploy.cli.options.value_types import ANY_FILE
+from nndeploy.cli.options.value_types import ANY_FILE, JSON_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.errors import UsageError
 
@@ -20,6 +20,7 @@ Examples:
   nndeploy export digits.nnd -o digits
   nndeploy export digits.nnd -o digits-arm --for aarch64
   nndeploy export digits.nnd -o digits.exe --for windows
+  nndeploy export digits.nnd -o digits --decisions tuned.json
   nndeploy export digits.nnd -o digits.a --library
   nndeploy export digits.nnd -o digits.mjs --for wasm
   nndeploy export digits.nnd -o digits.html --for html
@@ -54,9 +55,20 @@ class Form(click.Choice):  # type: ignore[type-arg] # generic in click 8.3 and l
 @click.option(
     "--verify", "keeps_goldens", is_flag=True, help="Keep the bundle's reference outputs, for PROGRAM --verify."
 )
+@click.option(
+    "--decisions", type=JSON_FILE, metavar="FILE",
+    help="Put what `nndeploy tune --decisions FILE` found into the program. It counts on machines of that kind.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
 def export(
-    bundle: Path, output: Path, arch: str | None, runner: str | None, library: bool, keeps_goldens: bool, as_json: bool
+    bundle: Path,
+    output: Path,
+    arch: str | None,
+    runner: str | None,
+    library: bool,
+    keeps_goldens: bool,
+    decisions: Path | None,
+    as_json: bool,
 ) -> None:
     """Write a BUNDLE as one file that runs without Python.
 
@@ -72,11 +84,11 @@ def export(
 
     arch = arch or platform.machine()
     web = {"wasm": export_module, "html": export_page}
-    if arch in web and (library or keeps_goldens or runner is not None):
-        given = "--library" if library else "--verify" if keeps_goldens else "--runner"
-        raise UsageError(f"{given} cannot be used with --for {arch}")
-    if library and runner is not None:
-        raise UsageError("--runner cannot be used with --library")
+    of_programs = {"--runner": runner is not None, "--decisions": decisions is not None}
+    others = {"--library": library, "--verify": keeps_goldens, **of_programs} if arch in web else of_programs
+    if arch in web or library:
+        for option in (option for option, is_given in others.items() if is_given):
+            raise UsageError(f"{option} cannot be used with {f'--for {arch}' if arch in web else '--library'}")
     built_for = WINDOWS if arch == "windows" else arch
     with open_bundle(bundle) as opened:
         if arch in web:
@@ -85,7 +97,7 @@ def export(
             written = export_library(opened, output, built_for, keeps_goldens=keeps_goldens)
         else:
             path = None if runner is None else Path(runner)
-            written = export_program(opened, output, built_for, path, keeps_goldens=keeps_goldens)
+            written = export_program(opened, output, built_for, path, keeps_goldens=keeps_goldens, decisions=decisions)
     effect_is_made()
     if as_json:
         print_json({"program": str(output), "architecture": arch, **asdict(written)})

@@ -17,7 +17,7 @@ from nndeploy.cli.options.value_types import ANY_FILE, JSON_FILE, SHAPE_OF_INPUT
 from nndeploy.cli.views.progress import Heartbeat
 from nndeploy.cli.views.tuned_view import print_tuned, print_variants
 from nndeploy.errors import DataError, UsageError
-from nndeploy.files.decisions_file import read_decisions_file, write_decisions_file
+from nndeploy.files.decisions_file import TUNED_FORMAT, read_tuned_choices, write_decisions_file
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.tune_program import is_tunable, replay, tune
@@ -32,8 +32,6 @@ Examples:
   nndeploy tune model.nnd --decisions tuned.json      measures once; the next machine of that kind only takes it over
 """
 DEFAULT_SECONDS = 10.0
-FORMAT = 1
-"""That of the file of --decisions."""
 
 SECTIONS = sections_of({"Measurement": ("inputs", "shapes", "seconds", "is_fast", "decisions")}, LoadOptions)
 
@@ -85,7 +83,7 @@ def tune_(
         raise UsageError("--input and --shape exclude each other", hint="--shape generates inputs")
     how = options_given(LoadOptions, options)
     with load(bundle, how) as program:
-        before = _read(decisions) if decisions is not None and decisions.exists() else None
+        before = read_tuned_choices(decisions) if decisions is not None and decisions.exists() else None
         if before is not None:
             try:
                 found = _replayed(program, how, before)
@@ -95,7 +93,7 @@ def tune_(
             samples = [_generated(program, dict(shapes))] if shapes else _given(program, inputs)
             found = _measured_fast(program, how, samples, seconds) if is_fast else _measured(program, samples, seconds)
             if decisions is not None:
-                write_decisions_file(decisions, {"format": FORMAT, **found})
+                write_decisions_file(decisions, {"format": TUNED_FORMAT, **found})
     if as_json:
         print_json({"bundle": str(bundle), "replayed": before is not None, **found})
     else:
@@ -157,11 +155,3 @@ def _generated(program: Program, asked: Mapping[str, Sequence[int]]) -> Mapping[
     from nndeploy.runtime.sample_inputs import sample_of_shapes  # which loads NumPy's dice
 
     return sample_of_shapes(program.manifest, shapes_of_inputs(program.bundle, asked))
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    data = read_decisions_file(path)
-    lists = isinstance(data, dict) and all(isinstance(data.get(name, []), list) for name in ("tuned", "variants"))
-    if not lists or data.get("format") != FORMAT or "tuned" not in data:
-        raise DataError(f"not a file of tuned choices of format {FORMAT}", where=str(path))
-    return {name: data[name] for name in ("tuned", "variants") if name in data}

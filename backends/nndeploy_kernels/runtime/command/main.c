@@ -15,14 +15,14 @@
 
 static void nnd_say_decisions(const struct nnd_work *work) {
   const struct nnd_arguments *said = work->said;
-  if (!said->decisions || !said->is_verbose) return;
+  const char *file = said->decisions ? said->decisions : "its decisions";
+  if (!work->program->decisions.tuned || !said->is_verbose) return;
   const char *note = nnd_decisions_note(work->program);
   const int taken = work->program->decisions.num_taken;
   if (*note)
-    fprintf(stderr, "%s: %s: %s\n", work->name, said->decisions, note);
+    fprintf(stderr, "%s: %s: %s\n", work->name, file, note);
   else
-    fprintf(stderr, "%s: %s: counts for %d set%s of shapes\n", work->name, said->decisions, taken,
-            taken == 1 ? "" : "s");
+    fprintf(stderr, "%s: %s: counts for %d set%s of shapes\n", work->name, file, taken, taken == 1 ? "" : "s");
 }
 
 /* Opens the bundle behind the program, or the one that was named; only if it is signed, where that is asked. */
@@ -40,8 +40,8 @@ static int nnd_open_bundle(struct nnd_work *work, const struct nnd_appended *app
     if (!nnd_file_read(work->said->decisions, &decisions, error)) return 0;
     decisions.bytes[decisions.size] = 0;
   }
-  work->program =
-      nnd_open_if(work->path, appended->bundle, appended->size, &options, decisions.bytes, condition, error);
+  work->program = nnd_open_if(work->path, appended->bundle, appended->size, &options,
+                              decisions.bytes ? decisions.bytes : appended->decisions, condition, error);
   nnd_file_free(&decisions);
   work->load_seconds = nnd_seconds() - began;
   if (work->program) nnd_say_decisions(work);
