@@ -31,11 +31,15 @@ _SHARED = (
 _NOT_HERE = ("-fPIC", "-pthread")
 _NAMES = [f"-Dnnd_{name}=nnd_kernel_{name}" for name in ("run", "level")]
 """Names of the kernels that the runtime has too."""
-_READ_ONCE = (
-    "bundle.c", "canonical.c", "code.c", "container.c", "document.c", "expand.c", "fit.c", "form.c",
-    "inside.c", "json.c", "program.c", "session.c", "shown.c", "steps.c", "steps_read.c", "tables.c", "values.c",
+_FOR_SPEED = ("call.c", "halves.c", "hashes.c", "image.c", "inflate.c")
+"""Sources of the runtime that go over whole values and members; by the others bundles are opened and texts handled,
+which takes no time worth twice their size."""
+
+_FOR_SIZE = (
+    "model/reader.c", "ops/append.c", "ops/arg.c", "ops/conv_record.c", "ops/gather.c", "ops/indices.c",
+    "ops/one_hot.c", "ops/pad.c", "ops/scatter.c", "ops/top_places.c",
 )  # fmt: skip
-"""Sources of the runtime by which bundles are read and texts handled, which takes no time worth half of their size."""
+"""Sources of kernels that read plans, or copy and pick elements, and are smaller without unrolled loops."""
 
 
 def build_package() -> list[Path]:
@@ -61,9 +65,10 @@ def build_module(level: Level, *, threads: bool = False) -> Path:
     folder = LIBRARIES / "objects" / (f"{level.name}-threads" if threads else level.name)
     kernels = [*arguments, f'-DNND_LEVEL="{level.name}"', *_NAMES]
     table = ("../runtime/level.c", ("-DNND_NAMES_OF_LEVEL", "-DNND_TABLE=nndeploy_kernels_wasm32"))
-    objects = [*compiled(units(), kernels, folder), *compiled([table], kernels, folder / "table")]
+    of_kernels = [(name, (*flags, "-Os") if name in _FOR_SIZE else flags) for name, flags in units()]
+    objects = [*compiled(of_kernels, kernels, folder), *compiled([table], kernels, folder / "table")]
     names = [*_runtime_sources(), *(["../web/threads.c"] if threads else [])]
-    sources = [(name, ("-Os",) if Path(name).name in _READ_ONCE else ()) for name in names]
+    sources = [(name, () if Path(name).name in _FOR_SPEED else ("-Os",)) for name in names]
     objects += compiled(sources, arguments, folder / "runtime")
     exported = ["malloc", "free", *re.findall(r"nnd_\w+", (RUNTIME / "exports.txt").read_text(encoding="ascii"))]
     exported += ["nnd_web_begin", "nnd_web_work", "__stack_pointer"] if threads else []
