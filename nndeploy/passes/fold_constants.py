@@ -91,10 +91,11 @@ def _size_of_range(_node: ir.Node, arrays: Sequence[Array]) -> int:
 
 
 def _is_whole(array: Array) -> bool:
-    """Whether it holds integers, or whole numbers of 32 bits or more between which none is rounded."""
-    if array.dtype.kind in "iu":
+    """Whether a number is an integer, or a whole one of 32 bits or more below which none is rounded."""
+    number = array.item()
+    if isinstance(number, int):
         return True
-    return array.dtype.itemsize >= 4 and bool(np.all((np.abs(array) <= EXACT_IN_FLOAT32) & (array % 1 == 0)))
+    return array.dtype.itemsize >= 4 and number.is_integer() and abs(number) <= EXACT_IN_FLOAT32
 
 
 def _size_of_gathered(node: ir.Node, arrays: Sequence[Array]) -> int:

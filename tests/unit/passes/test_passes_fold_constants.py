@@ -102,6 +102,14 @@ def test_range_is_folded_where_no_number_of_it_is_rounded(type_, numbers, found)
         assert model.graph[-1].inputs[1].const_value.numpy().tolist() == found
 
 
+@pytest.mark.parametrize("limit", [np.inf, np.nan])
+def test_range_without_an_end_stays_without_a_warning(limit) -> None:
+    build = GraphBuilder(dtype=np.float32)
+    x, numbers = build.input([1]), [build.constant(np.array(one)) for one in (0, limit, 1)]
+    model = ir.from_proto(build.model(build.node("Sub", x, build.node("Range", *numbers))))
+    assert rewritten(NAME, model) == 0
+
+
 def test_large_result_is_not_folded_when_what_it_was_made_of_stays() -> None:
     build = GraphBuilder(dtype=np.float32)
     x, weights = build.input([1, 800]), build.constant(np.arange(800 * 800).reshape(800, 800))
