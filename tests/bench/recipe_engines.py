@@ -47,6 +47,7 @@ _RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType(
         "detect-as-nudenet": _boxes,
         "embed": lambda outputs: np.reshape(outputs["embedding"], -1).tolist(),
         "ocr": lambda outputs: list(outputs["text"]),
+        "rerank": lambda outputs: float(outputs["score"][0]),
         "file-type": lambda outputs: str(outputs["labels"][0]),
     }
 )

