@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -80,6 +81,14 @@ class Proof:
 
     is_done: bool = False
     is_refuted: bool = False
+
+
+_PROOFS: WeakKeyDictionary[Runs, Proof] = WeakKeyDictionary()
+
+
+def proof_of(program: Runs) -> Proof:
+    """Returns the proof of a program, which holds as long as that is open, for all streams through it."""
+    return _PROOFS.setdefault(program, Proof())
 
 
 class JoinedCalls:

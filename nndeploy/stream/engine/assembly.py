@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.pacing.stream.protocol import STREAM_NOT_PACED, StreamPacing
-from nndeploy.runtime.batching import Proof, Runs
+from nndeploy.runtime.batching import Runs, proof_of
 from nndeploy.stream.description import (
     LevelPlan,
     PipelinePlan,
@@ -182,7 +182,7 @@ class Assembly:
         programs, name = self._programs[plan.name], plan.runner_stage
         assert len(programs) == len(how.devices)
         check_fits(plan, programs[0].manifest, name)
-        proof = Proof()
+        proof = proof_of(programs[0])
         numbers = [i for i in range(len(programs)) for _ in range(how.calls_at_once)]
         runners = [
             Runner(programs[i], how, self._nan, name, proof, due)

@@ -59,7 +59,7 @@ class Make:
         return dict(zip(self.gives, (made,) if len(self.gives) == 1 else made, strict=True))
 
 
-@dataclass
+@dataclass(eq=False)
 class Program:
     """A program that computes with a Python function of its inputs, by name."""
 

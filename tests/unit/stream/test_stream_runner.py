@@ -131,6 +131,15 @@ def test_a_model_whose_rows_touch_ends_the_stream_before_a_wrong_result(sizes, e
     assert sink.ending == "discarded"
 
 
+def test_a_program_is_seen_once_to_leave_the_rows_of_a_batch_alone() -> None:
+    program = doubling()
+    for num_alone in (2, 0):
+        program.calls.clear()
+        found, _ = batched(program, [rows(1), rows(2), rows(3)], 3)
+        assert found == [[2], [4], [6]]
+        assert [len(call["x"]) for call in program.calls] == [3, *[1] * num_alone]
+
+
 def parts_plan(steps=(), workers=1, **runner):
     post = ([([Make(("y",), ("z",), lambda y: y + 1)], workers)]) if steps else ()
     loaders = [([Make(("part",), ("x",), lambda part: part * 10)], workers)]
