@@ -344,6 +344,24 @@ def test_the_examples_in_c_and_cpp_read_a_digit(digits, tmp_path, library, sourc
     assert_reads_a_digit(program, digits)
 
 
+def test_the_example_in_cpp_takes_decisions_where_they_count(nndeploy_command, digits, tmp_path) -> None:
+    built = build_runtime.build_libraries(level_here().arch)[1]
+    compiler = shutil.which("c++") or pytest.skip("no c++")
+    source, program = ROOT / "examples" / "cpp" / "digits.cc", tmp_path / "digits"
+    flags, links = ["-std=c++17", "-I", build_runtime.RUNTIME], [built, f"-Wl,-rpath,{built.parent}"]
+    subprocess.run([compiler, *flags, source, *links, "-o", program], check=True)
+    tune = ("tune", digits, "--seconds", "0.1", "--cache", tmp_path / "cache")
+    found = []
+    for name, threads in (("here", ()), ("elsewhere", ("--threads", "61"))):
+        assert nndeploy_command(*tune, *threads, "--decisions", tmp_path / name).returncode == 0
+        found.append(subprocess.run([program, digits, tmp_path / name], capture_output=True, text=True, check=True))
+    assert [len(done.stderr.splitlines()) for done in found] == [0, 1]
+    assert found[0].stdout == found[1].stdout
+    (tmp_path / "none").write_text("{}")
+    done = subprocess.run([program, digits, tmp_path / "none"], capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (65, 1)
+
+
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo")
 def test_the_example_in_rust_reads_a_digit(digits, tmp_path) -> None:
     library = build_runtime.build_libraries(level_here().arch)[0].parent
