@@ -212,10 +212,14 @@ def needs_of(steps: Sequence[Runnable]) -> list[set[int]]:
     return [{producer[name] for name in step.inputs if name in producer} for step in steps]
 
 
+def edges_of(steps: Sequence[Runnable]) -> tuple[tuple[int, int], ...]:
+    """Returns (a, b) where step b reads what step a makes."""
+    return tuple((a, b) for b, some in enumerate(needs_of(steps)) for a in sorted(some))
+
+
 def branch_edges(steps: Sequence[Runnable]) -> tuple[tuple[int, int], ...] | None:
-    """Returns (a, b) where step b reads what step a makes, None where each needs the one before it."""
-    needs = needs_of(steps)
-    return None if is_line(needs) else tuple((a, b) for b, some in enumerate(needs) for a in sorted(some))
+    """Returns the same, None where each step needs the one before it."""
+    return None if is_line(needs_of(steps)) else edges_of(steps)
 
 
 def is_line(needs: Sequence[set[int]]) -> bool:

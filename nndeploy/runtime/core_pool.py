@@ -11,6 +11,7 @@ them has: the system may have woken two on one.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -114,10 +115,11 @@ class CorePool:
         return self._threads is not None
 
     def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Returns what `call` returns there, or raises what it raises."""
+        """Returns what `call` returns there, or raises what it raises; it may ask for the caller's context."""
         if self._threads is None:
             return call(*args, **kwargs)
-        return self._threads.submit(call, *args, **kwargs).result()
+        context = copy_context()
+        return self._threads.submit(lambda: context.run(call, *args, **kwargs)).result()
 
     def close(self) -> None:
         """Ends the threads, once nothing runs on them."""

@@ -22,7 +22,7 @@ from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, UnavailableError, UsageError
 from nndeploy.pacing.run.protocol import NOT_PACED, Part, ProgramPacing
 from nndeploy.plugin.interface import Session, StridedSession
-from nndeploy.runtime.chain import Chain, ChainStep, Runnable, branch_edges, copied
+from nndeploy.runtime.chain import Chain, ChainStep, Runnable, branch_edges, copied, edges_of
 from nndeploy.runtime.chain_stages import staged
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
 from nndeploy.runtime.code_trust import is_stranger, why_no_code
@@ -80,12 +80,13 @@ class Program:
         self._output_names = tuple(output.name for output in manifest.outputs)
         self.pacing = pacing
         parts = _parts(chain, opened)
-        steps = pacing.place(
+        paced_steps = pacing.place(
             parts,
-            lambda: branch_edges([part.step for part in parts]),
+            lambda: _edges(parts, opened),
             opened.gpu_streams,
             lambda: self._checked(_sample_of(bundle)),
         )
+        steps: Sequence[Runnable] = _in_pools(parts, paced_steps, opened)
         places = [chain.place_of(submodel).name for submodel in chain.submodels]
         spans, kept = len(set(places)) > 1, self._produced()
         stages = staged(steps, places, kept, opened.gpu_streams, _cores_of(opened)) if spans else []
@@ -323,8 +324,12 @@ def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing
     allowed = manifest if options.allow_native_code else without_code(manifest, files_in(bundle))
     chain, sessions = open_chain(allowed, options, opened)
     try:
-        if pacing.is_paced and sessions.pools:
-            raise UsageError("runs over pools of cores cannot be paced", hint="--device cpu runs all on all cores")
+        if pacing.needs_one_thread and any(pool.is_bound for pool in sessions.pools.values()):
+            raise UsageError(
+                "pools of cores on several NUMA nodes have threads of their own, on which items of a stream cannot be "
+                "paced and operators not be timed",
+                hint="--device cpu runs all on all cores",
+            )
         program = Program(bundle, chain, sessions, pacing, portable)
         pacing.learn(program.run, bundle)
         return program
@@ -343,7 +348,7 @@ def _sample_of(bundle: Bundle) -> Mapping[str, Value]:
 
 
 def _parts(chain: ChainChoice, opened: OpenedChain) -> Sequence[Part]:
-    """Returns the submodels with their steps, each with the streams and the pool of cores that it runs with."""
+    """Returns the submodels with their steps, each with the streams that it runs with."""
     ways = crossings(chain.submodels, [choice.device for choice in opened.choices])
     every = zip(chain.submodels, opened.sessions, opened.choices, opened.next_variants, ways, strict=True)
     found = list[Part]()
@@ -351,10 +356,23 @@ def _parts(chain: ChainChoice, opened: OpenedChain) -> Sequence[Part]:
         step: Runnable = ChainStep(submodel, session, choice.backend, chain.values, way, next_variant=other)
         if opened.gpu_streams is not None:
             step = GpuStreamStep(step, opened.gpu_streams)
-        if submodel.id in opened.pools:
-            step = PoolStep(step, opened.pools[submodel.id])
         found.append(Part(submodel, step, session, choice.backend, choice.device != "cpu"))
     return found
+
+
+def _in_pools(parts: Sequence[Part], steps: Sequence[Runnable], opened: OpenedChain) -> list[Runnable]:
+    """Returns the steps of the parts, each on the threads of its pool of cores, if it has one.
+
+    What paces a step is inside: it sleeps on the thread that works.
+    """
+    pools = [opened.pools.get(part.submodel.id) for part in parts]
+    return [step if pool is None else PoolStep(step, pool) for step, pool in zip(steps, pools, strict=True)]
+
+
+def _edges(parts: Sequence[Part], opened: OpenedChain) -> tuple[tuple[int, int], ...] | None:
+    """Returns (a, b) where part b reads what part a makes, None where the caller's thread does one after another."""
+    steps = [part.step for part in parts]
+    return edges_of(steps) if any(pool.is_bound for pool in opened.pools.values()) else branch_edges(steps)
 
 
 def _cores_of(opened: OpenedChain) -> AbstractContextManager[object]:

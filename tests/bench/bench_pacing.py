@@ -12,6 +12,8 @@ A network runs again and again on one core, one thread, in a process of its own:
     stream      photos through ppocr_det, all of the process: processor time in windows of 10 ms beside the same work
                 spread evenly, at --granted times the calm time of an item, and which part of the work (reading, each
                 step, the network, writing) windows above 80% of a core consist of (paced_stream.py)
+    branches    two branches of convolutions that do not wait for each other, each on a backend or on a pool of cores of
+                its own, by each policy: latency of the runs, whether the branches worked at the same time
     starts      `nndeploy run --pace` beside as many busy processes as --load says: how many start, granted twice what
                 a run takes with nothing else there (which must be so when it begins)
 
@@ -43,6 +45,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import numpy as np
 from bench_stream import CASES
 from model_sets import compiled, paced_bundle, real_model
+from paced_branches import race_branches
 from paced_stream import PHOTOS, SETTLING, stream
 from report import MODELS, Report, bench_parser, words
 
@@ -89,13 +92,16 @@ def main() -> None:
         children[sys.argv[2]](*json.loads(sys.argv[3]))
         return
     parser = bench_parser(__doc__)
-    others = ("pipelines", "stream", "starts")
+    others = ("pipelines", "stream", "branches", "starts")
     parser.add_argument("scenes", nargs="*", default=[*SCENES, *others], help=f"of: {' '.join((*SCENES, *others))}")
     parser.add_argument("--only", type=words, default=NAMES, help="models by name")
     parser.add_argument("--backends", type=words, default="native,onnxruntime")
     parser.add_argument("--seconds", type=float, default=6.0, help="of each way and round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--budgets", type=words, default="2,4", help="of `pipelines`: multiples of the baseline")
+    parser.add_argument("--runs", type=int, default=100, help="of `branches`, in each round")
+    parser.add_argument(
+        "--budgets", type=words, default="2,4", help="of `pipelines`, `branches`: multiples of the baseline"
+    )
     parser.add_argument("--items", type=int, default=120, help="of `pipelines`")
     parser.add_argument("--photos", type=words, default=",".join(PHOTOS), help="of `stream`, each by itself")
     parser.add_argument("--granted", type=float, default=2.0, help="of `stream`: multiple of the calm time")
@@ -112,6 +118,8 @@ def main() -> None:
             _pipeline(report, name, folder, options)
         if "stream" in options.scenes:
             _stream(report, Path(folder), options)
+        if "branches" in options.scenes:
+            race_branches(report, Path(folder), options)
         if "starts" in options.scenes:
             _starts(report, Path(folder), options)
 

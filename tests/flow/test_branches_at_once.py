@@ -12,13 +12,15 @@ import onnx.parser
 import pytest
 from compile_with import compile_with
 from separable_model import needs_native
-from test_places import TWO_CORES
+from test_places import TWO_CORES, add_nodes
 
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.pacing.plan.policy import PacePolicy
+from nndeploy.runtime import core_pool
 from nndeploy.runtime.chain import ChainStep
+from nndeploy.target.place_limits import places_in
 
 pytestmark = TWO_CORES
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
@@ -87,6 +89,29 @@ def test_a_solved_plan_sleeps_in_both_branches_within_the_time(tmp_path) -> None
             slept[policy] = sum(point.delay_us for point in pacer.plan())
     assert slept[PacePolicy.SOLVED] > slept[PacePolicy.PROPORTIONAL]
     assert slept[PacePolicy.SOLVED] > 400_000, "both branches sleep at the same time"
+
+
+@pytest.mark.parametrize("has_nodes", [False, True])
+def test_branches_on_two_pools_run_at_once_and_sleep_at_once(tmp_path, monkeypatch, has_nodes) -> None:
+    """One on each pool, the join apart; also where pools have threads of their own, bound to their nodes."""
+    path, part = tmp_path / "m.nnd", "1900KiB"  # a branch takes 1872 KiB, both take 2016
+    compiled(path, 1, backends=("native",), pins=(), pace=True, places=places_in(f"cpu:0={part},cpu:1={part}"))
+    if has_nodes:
+        add_nodes(tmp_path)
+    monkeypatch.setattr(core_pool, "NODES", tmp_path)
+    with nndeploy.load_bundle(path, device="cpu", threads=1) as program:
+        want = program.run(INPUT)["y"]
+    slept = dict[PacePolicy, int]()
+    for policy in (PacePolicy.PROPORTIONAL, PacePolicy.SOLVED):
+        with nndeploy.load_bundle(path, threads=1, pace=PaceGoal(300 * MS, policy=policy)) as program:
+            assert [program.chain.place_of(one).name for one in program.chain.submodels] == ["cpu:0", "cpu:1", "cpu:1"]
+            for _ in range(3):
+                np.testing.assert_array_equal(program.run(INPUT)["y"], want, strict=True)
+            (*_, record) = program.pacing.pacer.records
+            assert record.budget == 300 * MS
+            slept[policy] = record.slept
+    assert slept[PacePolicy.SOLVED] > 300 * MS, "both branches sleep at the same time"
+    assert slept[PacePolicy.SOLVED] > slept[PacePolicy.PROPORTIONAL]
 
 
 @pytest.mark.parametrize(("objective", "count"), [("latency", 3), ("throughput", 2)])

@@ -19,6 +19,8 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.runtime import core_pool
+from nndeploy.runtime.chain import ChainStep
 from nndeploy.target.place_limits import places_in
 
 BOTH = "cpu:0=512KiB,cpu:1=512KiB"
@@ -111,16 +113,22 @@ def placed_run(bundle: Path, nodes: Path) -> dict[str, Any]:
     return said
 
 
+def add_nodes(folder: Path) -> list[list[int]]:
+    """Writes into a folder, as Linux has it, that the cores of this machine are of two nodes; returns these."""
+    cores = sorted(os.sched_getaffinity(0))
+    nodes = [cores[: len(cores) // 2], cores[len(cores) // 2 :]]
+    for number, node in enumerate(nodes):
+        (folder / f"node{number}").mkdir()
+        (folder / f"node{number}" / "cpulist").write_text(",".join(map(str, node)))
+    return nodes
+
+
 @TWO_CORES
 @pytest.mark.parametrize("backend", ["native", "onnxruntime"])
 def test_each_submodel_runs_on_the_node_of_its_pool_alone(tmp_path, backend) -> None:
     path = tmp_path / "m.nnd"
     compiled(path, BOTH, backends=(backend,))
-    cores = sorted(os.sched_getaffinity(0))
-    nodes = [cores[: len(cores) // 2], cores[len(cores) // 2 :]]
-    for number, node in enumerate(nodes):
-        (tmp_path / f"node{number}").mkdir()
-        (tmp_path / f"node{number}" / "cpulist").write_text(",".join(map(str, node)))
+    nodes = add_nodes(tmp_path)
     said = placed_run(path, tmp_path)
     assert said["ran"] == nodes
     assert len(said["begun"]) == 2, "every thread that was begun is bound to the cores of one pool"
@@ -205,10 +213,34 @@ def test_boxes_with_different_places_share_no_portable_chain(tmp_path) -> None:
         compile_with(network(), tmp_path / "m.nnd", targets=tuple(boxes))
 
 
-def test_runs_over_pools_are_not_paced(tmp_path) -> None:
+@TWO_CORES
+@pytest.mark.parametrize("has_nodes", [False, True])
+def test_runs_over_pools_sleep_in_each_on_the_threads_of_its_node(tmp_path, monkeypatch, has_nodes) -> None:
     compiled(tmp_path / "m.nnd", BOTH, pace=True)
-    with pytest.raises(UsageError, match="runs over pools of cores cannot be paced"):
-        nndeploy.load_bundle(tmp_path / "m.nnd", pace=PaceGoal(max_latency_ns=10**9))
+    if has_nodes:
+        add_nodes(tmp_path)
+    monkeypatch.setattr(core_pool, "NODES", tmp_path)
+    cores, run = list[set[int]](), ChainStep.__call__
+    monkeypatch.setattr(
+        ChainStep, "__call__", lambda step, values: (cores.append(os.sched_getaffinity(0)), run(step, values))[1]
+    )
+    with nndeploy.load_bundle(tmp_path / "m.nnd", pace=PaceGoal(max_latency_ns=100_000_000)) as program:
+        for _ in range(3):
+            assert_right(program.run(INPUT))
+        pacer = program.pacing.pacer
+        of = {point.name: point.submodel for point in program.pacing.points}
+        asleep = {of[point.name] for point in pacer.plan() if point.delay_us > 1000}
+    assert (cores[-1] != cores[-2]) == has_nodes
+    assert max(record.slept for record in pacer.records) > 50_000_000
+    assert asleep == set(of.values())
+
+
+def test_items_of_a_stream_over_pools_of_several_nodes_are_not_paced(tmp_path, monkeypatch) -> None:
+    compiled(tmp_path / "m.nnd", BOTH, pace=True)
+    add_nodes(tmp_path)
+    monkeypatch.setattr(core_pool, "NODES", tmp_path)
+    with pytest.raises(UsageError, match="have threads of their own, on which items of a stream cannot be paced"):
+        nndeploy.load_bundle(tmp_path / "m.nnd", pace=PaceGoal(max_latency_ns=10**9, is_of_item=True))
 
 
 def test_compile_and_inspect_show_the_places_and_what_crosses(tmp_path, capfd) -> None:

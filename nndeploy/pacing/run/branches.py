@@ -9,6 +9,7 @@ submodel a plan of its own points, and its due time since the run began. Law: th
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,6 +37,11 @@ class Branches:
         """Returns the points of a submodel."""
         ends = (*self.firsts[1:], self.num_points)
         return slice(self.firsts[submodel], ends[submodel])
+
+    @property
+    def is_row(self) -> bool:
+        """Whether each submodel reads what the one before it makes, so that no two run at once."""
+        return set(pairwise(range(len(self.firsts)))) <= set(self.edges)
 
     @cached_property
     def lasts(self) -> list[int]:

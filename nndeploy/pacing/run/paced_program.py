@@ -29,7 +29,8 @@ from nndeploy.plugin.registry import backends_in_order
 from nndeploy.target.target import host_target
 from nndeploy.values.types import Value
 
-AT_ONCE = "submodels that do not wait for each other run at once; loads over time are of the one that works longest"
+OF_LONGEST = "loads over time are of the submodel that works longest"
+AT_ONCE = f"submodels that do not wait for each other run at once; {OF_LONGEST}"
 
 
 class ProgramPoint(NamedTuple):
@@ -110,6 +111,11 @@ class PacedProgram(ProgramPacing):
         """Whether submodels must not run at once; known once points were placed."""
         return self.pacer.points.branches is None
 
+    @property
+    def needs_one_thread(self) -> bool:
+        """Whether the thread that calls must do all of the work: an item of a stream is of one thread."""
+        return self.goal.only_times or self.goal.is_of_item
+
     def place(self, parts: Sequence[Part], edges: Edges, gpu_work: GpuWork | None, sample: Sample) -> Sequence[Step]:
         """Returns the steps of the program that pass their points."""
         points, flow, firsts = list[ProgramPoint](), DataFlow(), list[int]()
@@ -137,9 +143,9 @@ class PacedProgram(ProgramPacing):
             waits_for = gpu_work if part.is_on_gpu else None
             with_points.append(_PacedStep(part.step, self._library, at, gpu_work=waits_for))
             values = _continued(values, part.step)
-        if not (self.goal.only_times or self.goal.is_of_item) and (found_edges := edges()) is not None:
-            self.pacer.points.branches = Branches(tuple(firsts), found_edges, len(points))
-            self.pacer.notes.append(AT_ONCE)
+        if not self.needs_one_thread and (found_edges := edges()) is not None:
+            branches = self.pacer.points.branches = Branches(tuple(firsts), found_edges, len(points))
+            self.pacer.notes.append(OF_LONGEST if branches.is_row else AT_ONCE)
         self.pacer.points.done = flow.done
         if self._plan is None or not self._plan.learnt.pairs:  # else the plan says them
             self.pacer.choose(flow.pairs())
@@ -195,7 +201,8 @@ class PacedProgram(ProgramPacing):
             UnavailableError: they cannot.
             UsageError: the policy has no meaning for the bundle.
         """
-        if self.pacer.points.branches is None:
+        branches = self.pacer.points.branches
+        if branches is None or branches.is_row:
             check_policy_of_row(self.goal)
         if self.pacer.points.can_sleep:
             return

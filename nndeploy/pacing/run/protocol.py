@@ -69,6 +69,11 @@ class ProgramPacing:
         """Whether submodels must not run at once; known once points were placed."""
         return False
 
+    @property
+    def needs_one_thread(self) -> bool:
+        """Whether the thread that calls must do all of the work."""
+        return False
+
     def place(
         self,
         parts: Sequence[Part],
@@ -78,8 +83,8 @@ class ProgramPacing:
     ) -> Sequence[Step]:
         """Returns the steps of the program, one for each part, that pass their points.
 
-        `edges()` are (a, b) where part b reads what part a makes, None where each needs the one before. `gpu_work`
-        is what all parts queue on GPUs, `sample()` inputs to try points with.
+        `edges()` are (a, b) where part b reads what part a makes, None where one thread does one after another.
+        `gpu_work` is what all parts queue on GPUs, `sample()` inputs to try points with.
         """
         return [part.step for part in parts]
 
