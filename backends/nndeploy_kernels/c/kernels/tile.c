@@ -236,11 +236,15 @@ NND_INLINE void nnd_tile_planes(int way, struct nnd_tile t, vf *sums, const stru
   }
 }
 
-/* What tile `tile` fetches of channel block `block`. */
+/* What tile `tile` fetches of channel block `block`. WebAssembly has no instruction for that, but would run the loop. */
 NND_INLINE void nnd_prefetch_block(const struct nnd_prefetch *fetch, nnd_size block, nnd_size tile) {
+#if defined(__wasm__)
+  (void)fetch, (void)block, (void)tile;
+#else
   const char *from = fetch->from + block * fetch->plane + tile * fetch->lines * NND_LINE_BYTES;
   NND_NO_UNROLL
   for (int i = 0; i < fetch->lines; i++) __builtin_prefetch(from + i * NND_LINE_BYTES, 0, 2);
+#endif
 }
 
 /* All channels of one tap of NCHWc; tile `tile` fetches its share of what is prefetched. */
