@@ -191,17 +191,36 @@ def opened(
     )  # fmt: skip
     if not model:
         raise RefusedError(message.value.decode())
-    chosen = None if choices is None else choices_in_memory(choices(lib.nnd_model_num_steps(ctypes.c_void_p(model))))
+    chosen = None if choices is None else choices(lib.nnd_model_num_steps(ctypes.c_void_p(model)))
+    try:
+        return model, made_table(lib, model, arrays, symbols, chosen)
+    except RefusedError:
+        lib.nnd_model_close(model)
+        raise
+
+
+def made_table(
+    lib: ctypes.CDLL,
+    model: int,
+    arrays: Sequence[Array],
+    symbols: Sequence[int] = (),
+    choices: Sequence[StepChoice] | None = None,
+) -> int:
+    """Returns the table of a model for the shapes of `arrays`, whose steps are done as `choices` say.
+
+    Raises:
+        RefusedError: the library refuses the shapes.
+    """
+    message = ctypes.create_string_buffer(400)
     flat = [number for array in arrays for number in (DTYPE_NAMES.index(array.dtype.name), array.ndim, *array.shape)]
     table = lib.nnd_table_make(
         ctypes.c_void_p(model), (ctypes.c_int64 * max(1, len(symbols)))(*symbols), ctypes.c_int64(len(symbols)),
-        (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), chosen, message,
+        (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), choices_in_memory(choices), message,
         ctypes.c_int64(len(message)),
     )  # fmt: skip
     if not table:
-        lib.nnd_model_close(model)
         raise RefusedError(message.value.decode())
-    return model, table
+    return int(table)
 
 
 def told_steps(

@@ -17,7 +17,8 @@ timed: 1e-5 of the largest value, 5e-2 where ONNX Runtime makes bytes of its act
 `fusion`: random pairs of a depthwise and a pointwise convolution, each at several sizes, as one step and apart, with
 the conversions of layout that each needs; one thread, interleaved as above. Outputs are compared bit by bit. A ratio
 (apart over fused) below 0.99 is measured again in other memory, twice at most; the median counts: with the same
-steps twice, where arrays lie makes up to 0.05 of difference.
+steps twice, where arrays lie makes up to 0.05 of difference. With --tuned the steps of each case are tuned first, as
+`nndeploy tune` does: windows, blocks, stores, a window of the whole image, which is the pair apart.
 
 `networks`: whole networks with their pairs as one step, and with all pairs apart.
 """
@@ -70,6 +71,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000, help="of `steps`: in the longer plan")
     parser.add_argument("--pairs", type=numbers, default="", metavar="N,N...", help="of `fusion`: these, by number")
     parser.add_argument("--count", type=int, default=200, help="of `fusion`: how many pairs, where none are named")
+    parser.add_argument("--tuned", action="store_true", help="of `fusion`: as the tuner chooses here")
+    parser.add_argument("--tuning", type=float, default=1.0, help="of `--tuned`: seconds of processor time for a case")
     add_models(parser)
     parser.add_argument("--seconds", type=float, default=0.01, help="of an engine and round")
     parser.add_argument("--rounds", type=int, default=15)

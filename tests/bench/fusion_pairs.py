@@ -11,7 +11,7 @@ import ctypes
 import itertools
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
@@ -24,6 +24,7 @@ from model_sets import network, real_model, with_constant_weights
 from nndeploy_native.expressions import Expression, const, operand
 from nndeploy_native.fusion import fused
 from nndeploy_native.lowering.table import lower
+from nndeploy_native.step_choices import BY_RULE, StepChoice
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.movement import ChannelParts, Convert
 from nndeploy_native.steps.separable import Separable
@@ -32,6 +33,7 @@ from nndeploy_native.tensors import Layout, Tensor, fixed_shape
 from nndeploy_native.transforms import transformed
 from plan_calls import Call, aligned, plan_call, raced
 from report import Report, geometric_mean
+from tuned_plan import tuned_choices
 
 from nndeploy.passes import optimise
 
@@ -141,12 +143,16 @@ def drawn(number: int) -> tuple[Pair, list[tuple[int, int]]]:
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a pair at one size: seconds apart and fused, the ratios of apart to fused in each memory."""
+    """What came of a pair at one size: seconds apart and fused, the ratios of apart to fused in each memory.
+
+    `num_chosen`: the steps that are not done by the rule.
+    """
 
     apart: float
     fused: float
     ratios: list[float]
     has_same_bits: bool
+    num_chosen: int
 
     @property
     def ratio(self) -> float:
@@ -157,15 +163,17 @@ def race_pairs(report: Report, lib: ctypes.CDLL, options: argparse.Namespace) ->
     """Races pairs and writes what came of them."""
     ratios: dict[str, list[float]] = {}
     slow: list[tuple[object, ...]] = []
-    kept = others = 0
+    kept = others = tuned = 0
+    seconds_of_tuning = options.tuning if options.tuned else 0.0
     for number in options.pairs or range(options.count):
         pair, sizes = drawn(number)
         for size in sizes:
-            found = _found(pair, size, lib, options.seconds, options.rounds)
+            found = _found(pair, size, lib, options.seconds, options.rounds, seconds_of_tuning)
             if found is None:
                 kept += 1
                 continue
             others += not found.has_same_bits
+            tuned += found.num_chosen > 0
             for name in (pair.kind, f"{pair.before} to {pair.behind}", "all"):
                 ratios.setdefault(name, []).append(found.ratio)
             report.sample(number=number, size=size, kind=pair.kind, pair=pair.label, **asdict(found))
@@ -179,41 +187,64 @@ def race_pairs(report: Report, lib: ctypes.CDLL, options: argparse.Namespace) ->
         f"{others} have other bits fused than apart, within {TOLERANCE} of the largest value. {kept} more are no pair "
         "to the backend: the same steps either way."
     )
+    if options.tuned:
+        report.text(f"{tuned} cases are not done by the rules, after {options.tuning:g} s of tuning each.")
     if slow:
         table = report.table("number:", "pair", "image", "apart us:", "fused us:", "ratio:")
         for row in slow:
             table.row(*row)
 
 
-def _found(pair: Pair, size: tuple[int, int], lib: ctypes.CDLL, seconds: float, rounds: int) -> Found | None:
-    """Returns what came of a pair at a size; None where it is no one step."""
+def _found(
+    pair: Pair, size: tuple[int, int], lib: ctypes.CDLL, seconds: float, rounds: int, seconds_of_tuning: float
+) -> Found | None:
+    """Returns what came of a pair at a size, tuned if there is time for that; None where it is no one step."""
+    choices = _choices(pair, size, lib, seconds_of_tuning) if seconds_of_tuning else None
     races: list[tuple[list[float], float]] = []
     memory: list[object] = []
     while not races or (len(races) <= AGAIN and statistics.median(ratio for _, ratio in races) < LEAST):
-        made = _calls(pair, size, lib)
+        made = _calls(pair, size, lib, choices)
         if made is None:
             return None
         calls, has_same_bits = made
         races.append(raced(calls[::-1], seconds, rounds))
         memory.append((calls, np.ones(PLACE * len(races), np.uint8)))  # so that the next ones lie elsewhere
     fused_seconds, apart = (statistics.median(times[side] for times, _ in races) for side in range(2))
-    return Found(apart, fused_seconds, [ratio for _, ratio in races], has_same_bits)
+    num_chosen = sum(one != BY_RULE for one in choices or ())
+    return Found(apart, fused_seconds, [ratio for _, ratio in races], has_same_bits, num_chosen)
 
 
-def _calls(pair: Pair, size: tuple[int, int], lib: ctypes.CDLL) -> tuple[list[Call], bool] | None:
+def _choices(pair: Pair, size: tuple[int, int], lib: ctypes.CDLL, seconds: float) -> tuple[StepChoice, ...] | None:
+    """Returns how the tuner does the steps of a pair after so many seconds; None where it is no one step."""
+    _, together = _plans(pair, size)
+    if not any(isinstance(step, Separable) for step in together):
+        return None
+    inputs, y, fed = _fed(pair, size)
+    return tuned_choices(lib, together, inputs, y, fed, aligned(np.zeros(y.shape, np.float32)), seconds)
+
+
+def _fed(pair: Pair, size: tuple[int, int]) -> tuple[list[Tensor], Tensor, list[Array]]:
+    """Returns the inputs and the output of a plan, and what it is given."""
+    random = np.random.default_rng((3, pair.number))
+    x, y, residual = _ends(pair, size)
+    inputs = [x, residual] if pair.has_residual else [x]
+    return inputs, y, [aligned(random.standard_normal(fixed_shape(one.shape), dtype=np.float32)) for one in inputs]
+
+
+def _calls(
+    pair: Pair, size: tuple[int, int], lib: ctypes.CDLL, choices: Sequence[StepChoice] | None
+) -> tuple[list[Call], bool] | None:
     """Returns the pair apart and as one step, and whether their outputs have the same bits; None where it is no step.
 
-    Where a window has some eight pixels, its sums are taken in another order.
+    The one step is done as `choices` say. Where a window has some eight pixels, its sums are taken in another order.
     """
     plans = _plans(pair, size)
     if not any(isinstance(step, Separable) for step in plans[1]):
         return None
-    random = np.random.default_rng((3, pair.number))
-    x, y, residual = _ends(pair, size)
-    inputs = [x, residual] if pair.has_residual else [x]
-    fed = [aligned(random.standard_normal(one.shape, dtype=np.float32)) for one in inputs]
+    inputs, y, fed = _fed(pair, size)
     outputs = [aligned(np.zeros(y.shape, np.float32)) for _ in plans]
-    calls = [plan_call(lib, steps, inputs, y, fed, out) for steps, out in zip(plans, outputs, strict=True)]
+    ways = zip(plans, outputs, (None, choices), strict=True)
+    calls = [plan_call(lib, steps, inputs, y, fed, out, choices=how) for steps, out, how in ways]
     for call in calls:
         call()
     apart, together = outputs

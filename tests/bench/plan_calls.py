@@ -12,6 +12,7 @@ import numpy as np
 from figures import ROOT
 from interleaved import Array, cpu_seconds
 from nndeploy_native.native_memory import ALIGNMENT, aligned_zeros
+from nndeploy_native.step_choices import StepChoice
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
 
@@ -43,13 +44,15 @@ def aligned(array: Array) -> Array:
 def plan_call(
     lib: ctypes.CDLL, steps: Sequence[NativeStep], inputs: Sequence[Tensor], output: Tensor, fed: Sequence[Array],
     out: Array, threads: int = 1, constants: Mapping[str, Array] | None = None,
+    choices: Sequence[StepChoice] | None = None,
 ) -> Call:  # fmt: skip
-    """Returns one run of a plan; what it needs lives as long as it does."""
+    """Returns one run of a plan, whose steps are done as `choices` say; what it needs lives as long as it does."""
     plan, raw = plan_of(steps, inputs, [output], constants)
     weights = aligned(np.frombuffer(raw, np.uint8))
     options = Options(dict(HOST.caches).get("l2", 0), 0, threads)
     try:
-        model, table = opened(lib, plan, weights.ctypes.data, weights.nbytes, options, fed)
+        how = None if choices is None else lambda _: choices
+        model, table = opened(lib, plan, weights.ctypes.data, weights.nbytes, options, fed, choices=how)
     except RefusedError as err:
         sys.exit(str(err))
     pool = lib.nnd_pool_make(ctypes.c_void_p(model), threads) if threads > 1 else None
