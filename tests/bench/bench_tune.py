@@ -14,6 +14,8 @@ free a tenth of the time. Where no step is changed the programs are the same. Ou
     moved    the rules count with a quarter of this machine's L2, and with four times of it: what that loses, and how
              much of the loss tuning wins back
     levels   gain over the rules on lower levels of the instruction set
+    exhaustive   what a search finds that tries, of each step, all alternatives with each other, --samples times each
+                 that is not far behind, for --search seconds at most: how close tuning comes to that
 """
 
 import random
@@ -32,7 +34,9 @@ import numpy as np
 from interleaved import largest_error
 from model_sets import Subject, all_names, compiled, network_subject, subject
 from nndeploy_kernels.levels import LEVELS
-from nndeploy_native import kernel_library, session
+from nndeploy_native import kernel_library, plan_tuning, session, tuning
+from nndeploy_native.step_choices import StepChoice
+from nndeploy_native.tuning import FactsOf, Race, RaceOptions
 from report import Report, add_models, bench_parser, geometric_mean, matching, run_parts
 
 from nndeploy.errors import NndeployError
@@ -51,16 +55,25 @@ LEAST_MS = 0.05
 
 
 def main() -> int:
-    parser = bench_parser(__doc__, ("here", "fast", "shared", "moved", "levels"), ("here",))
+    parser = bench_parser(__doc__, ("here", "fast", "shared", "moved", "levels", "exhaustive"), ("here",))
     add_models(parser, zoo=True)
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], help="models by name, with * and ?")
     parser.add_argument("--seconds", type=float, default=10.0, help="of tuning")
+    parser.add_argument("--search", type=float, default=200.0, help="of `exhaustive`: seconds of the search")
+    parser.add_argument("--samples", type=int, default=150, help="of `exhaustive`: of each alternative")
     parser.add_argument("--rounds", type=int, default=15, help="in each of three memories")
     return run_parts(
         parser.parse_args(),
         "speed.md",
         "Tuning",
-        {"here": _here, "fast": _fast, "shared": _shared, "moved": _moved, "levels": _levels},
+        {
+            "here": _here,
+            "fast": _fast,
+            "shared": _shared,
+            "moved": _moved,
+            "levels": _levels,
+            "exhaustive": _exhaustive,
+        },
     )
 
 
@@ -147,6 +160,49 @@ def _levels(report: Report, options: Namespace) -> None:
             table.row(one.name, level, _ms(rule), _ms(tuned), f"{gains[level][-1]:.3f}")
     for level, of_level in gains.items():
         report.text(f"{level}: geometric mean {geometric_mean(of_level):.3f}, least {min(of_level):.3f}.")
+
+
+def _exhaustive(report: Report, options: Namespace) -> None:
+    table = report.table("model", "by the rules, ms:", "tuned, ms:", "searched, ms:", "tuned, faster by:",
+                         "searched, faster by:", "steps changed:", "seconds:")  # fmt: skip
+    gains, most = list[float](), list[float]()
+    for one in _subjects(options):
+        bundle = _compiled(one, options.folder)
+        if bundle is None:
+            continue
+        cache, other = options.folder / f"{one.name}.tuned", options.folder / f"{one.name}.searched"
+        changed, seconds = _tuned(bundle, cache, one.inputs, options.seconds)
+        with patch.object(plan_tuning, "Race", ExhaustiveRace), patch.object(tuning, "MOST_SAMPLES", options.samples):
+            changed_there, searching = _tuned(bundle, other, one.inputs, options.search)
+        ways: list[tuple[Target | None, Path | None]] = [(None, None), (None, cache), (None, other)]
+        times = rule, tuned, searched = _raced(bundle, one.inputs, options.rounds, ways)
+        gains.append(_ratio(rule, tuned) if changed else 1.0)
+        most.append(_ratio(rule, searched) if changed_there else 1.0)
+        report.sample(part="exhaustive", model=one.name, rule_ms=rule, tuned_ms=tuned, searched_ms=searched)
+        table.row(one.name, *map(_ms, times), f"{gains[-1]:.3f}", f"{most[-1]:.3f}", f"{changed}, {changed_there}",
+                  f"{seconds:.1f}, {searching:.1f}")  # fmt: skip
+    report.text(
+        f"Geometric mean of {len(gains)}: tuned {geometric_mean(gains):.3f}, searched {geometric_mean(most):.3f}."
+    )
+
+
+class ExhaustiveRace(Race):
+    """A race in which each step tries all sizes of caches with all sizes of buffers."""
+
+    def __init__(self, facts_of: FactsOf, num_steps: int, how: RaceOptions) -> None:
+        super().__init__(facts_of, num_steps, how)
+        self._phases = [phase for phase in self._phases if phase != "caches"]
+
+    def _alternatives(self, step: int) -> list[StepChoice]:
+        if self._phase != "windows":
+            return super()._alternatives(step)
+        windows = super()._alternatives(step)
+        self._phase = "caches"
+        caches = super()._alternatives(step)
+        self._phase = "windows"
+        both = ((cache, window) for cache in caches for window in windows)
+        return list(dict.fromkeys(window._replace(cache_bytes=window.cache_bytes or one.cache_bytes)
+                                  for one, window in both))  # fmt: skip
 
 
 def _subjects(options: Namespace) -> Iterator[Subject]:
