@@ -43,6 +43,7 @@ from engines import ort_session
 from figures import ROOT
 from fusion_pairs import race_networks, race_pairs
 from interleaved import Array
+from nndeploy_native.plan import DTYPES
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.matmul import BitWeights, OfBlocks, Product
 from nndeploy_native.steps.movement import JoinPlain, View
@@ -101,8 +102,8 @@ class Case:
     weight_bytes: int
     given: tuple[Array, ...] = ()
     tolerance: float = TOLERANCE
-    elements: tuple[str, str] = ("float32", "float32")
-    """The element types of x and of the output."""
+    elements: tuple[str, str] = ("fp32", "fp32")
+    """The elements of x and of the output, as plans name them."""
 
 
 def _products(report: Report, lib: ctypes.CDLL, options: argparse.Namespace) -> None:
@@ -184,7 +185,7 @@ def _parsed(inputs: str, n: int, body: str, made: str = "float", **constants: Ar
 def _calls(case: Case, x: Array, lib: ctypes.CDLL) -> list[Call]:
     """Returns our call and ONNX Runtime's, whose outputs agree."""
     given, made = case.elements
-    ours, theirs = (aligned(np.zeros((len(x), case.n), made)) for _ in range(2))
+    ours, theirs = (aligned(np.zeros((len(x), case.n), DTYPES[made])) for _ in range(2))
     fed = dict(zip("xw", (x, *case.given), strict=False))
     tensors = [Tensor(name, one.shape, element=given) for name, one in fed.items()]
     y = Tensor("y", ours.shape, element=made)
@@ -192,7 +193,7 @@ def _calls(case: Case, x: Array, lib: ctypes.CDLL) -> list[Call]:
     binding = session.io_binding()
     for name, value in fed.items():
         binding.bind_cpu_input(name, value)
-    binding.bind_output("y", "cpu", 0, np.dtype(made), theirs.shape, theirs.ctypes.data)
+    binding.bind_output("y", "cpu", 0, np.dtype(DTYPES[made]), theirs.shape, theirs.ctypes.data)
     step = case.step_of(y, [View.of(one) for one in tensors])
     kept = (binding, fed, theirs)  # the binding holds addresses alone
     calls = [plan_call(lib, [step], tensors, y, list(fed.values()), ours), lambda: session.run_with_iobinding(kept[0])]
