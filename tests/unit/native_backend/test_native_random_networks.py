@@ -128,7 +128,7 @@ def test_the_memory_of_a_pair_does_not_grow_with_its_rows(level: str, before: st
         files = built(model_of(text, used)).files
         scratch.append(scratch_bytes(level, (bytes(files[PLAN_FILE]), bytes(files[WEIGHTS_FILE])), [(1, 64, 1, width)],
                                      l2_bytes=l2_bytes))  # fmt: skip
-    assert max(scratch) <= 4 * l2_bytes
+    assert max(scratch) <= 5 * l2_bytes
 
 
 @pytest.mark.parametrize(

@@ -45,21 +45,23 @@ struct nnd_amx_sizes {
   uint8_t rows[16];
 };
 
-/* The rows that tiles have, and 256 times the bytes of a block; 0: they are the system's. */
+/* How many tiles hold rows or sums, the bytes of a block, and the rows that tiles have, 8 bits each; 0: tiles are the
+ * system's. */
 extern __attribute__((visibility("hidden"))) _Thread_local int nnd_amx_taken;
 
-NND_AMX_TARGET NND_NOINLINE void nnd_amx_take_anew(int rows, int block) {
+NND_AMX_TARGET NND_NOINLINE void nnd_amx_take_anew(int rows, int block, int of_rows) {
   struct nnd_amx_sizes sizes = {.palette = 1};
   for (int tile = 0; tile < 8; tile++) {
     sizes.row_bytes[tile] = (uint16_t)(tile / 2 == 2 ? block : NND_AMX_BYTES);
-    sizes.rows[tile] = (uint8_t)(tile < 6 ? rows : block / NND_AMX_GROUP);
+    sizes.rows[tile] = (uint8_t)(tile < of_rows ? rows : block / NND_AMX_GROUP);
   }
   _tile_loadconfig(&sizes);
-  nnd_amx_taken = block << 8 | rows;
+  nnd_amx_taken = of_rows << 16 | block << 8 | rows;
 }
 
-NND_INLINE void nnd_amx_take(int rows, int block) {
-  if (nnd_amx_taken != (block << 8 | rows)) nnd_amx_take_anew(rows, block);
+/* The first `of_rows` tiles hold rows or sums, the others weights. */
+NND_INLINE void nnd_amx_take(int rows, int block, int of_rows) {
+  if (nnd_amx_taken != (of_rows << 16 | block << 8 | rows)) nnd_amx_take_anew(rows, block, of_rows);
 }
 
 #define NND_AMX_ADD(sums, rows, weights)                                                                               \
@@ -94,7 +96,7 @@ NND_INLINE NND_AMX_TARGET void nnd_amx_multiply(int strips, int vectors, enum nn
   const nnd_size group = (nnd_size)b->wide * NND_AMX_BYTES, step = b->step, of_block = b->size * b->wide * NND_LANES;
   const char *weights = b->weights;
   int is_second = 0;
-  nnd_amx_take(b->height, (int)b->size);
+  nnd_amx_take(b->height, (int)b->size, 6);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);

@@ -13,6 +13,18 @@
 #define NND_AMX_BYTES 64     /* of a row of a tile */
 #define NND_AMX_GROUP 4      /* bytes of a row that meet a lane of a vector of weights */
 
+/* How the pixels of a line are cut into strips, each of `each` rows, of which the last one may have fewer, or none. */
+struct nnd_amx_strips {
+  nnd_size count, each;
+};
+NND_INLINE struct nnd_amx_strips nnd_amx_strips_of(nnd_size pixels, nnd_size multiple) {
+  const nnd_size count = multiple * nnd_ceil_div(pixels, multiple * NND_AMX_ROWS);
+  return (struct nnd_amx_strips){count, nnd_ceil_div(pixels, count)};
+}
+
+/* Strips of pixels by themselves are an even number, or two of a pair would be of other heights. */
+NND_INLINE struct nnd_amx_strips nnd_amx_pairs_of(nnd_size pixels) { return nnd_amx_strips_of(pixels, 2); }
+
 /* Sums of a strip of rows, or of two, whose k are whole blocks of `size` bytes, by a panel of the weights:
  *
  *   sums[strip][r][c] = first[c] + sum over taps, blocks and k of row * weights[tap][block][k][c]

@@ -2,6 +2,7 @@
 #include "kernels/begin.h"
 
 #include "base/platform.h"
+#include "base/vector.h"
 
 enum { NND_NOT_BEGUN, NND_BEGINNING, NND_BEGUN };
 
@@ -19,6 +20,8 @@ void nnd_begin(void) {
     nnd_begin_int8_tables();
 #ifdef NND_BF16
     nnd_begin_bf16_tiles();
+#elif NND_LANES == 16
+    nnd_begin_thirds();
 #endif
     atomic_store(&state, NND_BEGUN);
   }

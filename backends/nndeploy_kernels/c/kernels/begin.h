@@ -19,6 +19,8 @@ void nnd_begin_int8_tiles(void);
 void nnd_begin_int8_tables(void);
 #ifdef NND_BF16
 void nnd_begin_bf16_tiles(void);
+#else
+void nnd_begin_thirds(void);
 #endif
 
 #endif

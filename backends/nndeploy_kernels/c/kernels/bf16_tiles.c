@@ -4,7 +4,7 @@
 #ifdef NND_BF16
 #include "kernels/amx.h"
 #include "kernels/begin.h"
-#include "kernels/tile.h"
+#include "kernels/ended_pixels.h"
 
 /* Products of fewer rows, k or multiplications are left to VDPBF16PS. */
 #ifndef NND_AMX_LEAST_PRODUCTS /* tests take tiles for all */
@@ -15,7 +15,6 @@
 
 /* Panels by which pairs of strips are multiplied one after the other: their weights stay in the second cache. */
 #define NND_PANELS_BYTES ((nnd_size)512 << 10)
-#define NND_ENDED_AT_ONCE 8
 
 static int nnd_bf16_has_tiles;
 
@@ -55,62 +54,10 @@ void nnd_bf16_pack_run(const nnd_elem *in, nnd_size plane, nnd_size channels, nn
 }
 
 void nnd_bf16_pack_pixels(const nnd_elem *in, nnd_size plane, nnd_size channels, nnd_size pixels, nnd_elem *to) {
-  const nnd_size of_block = NND_AMX_ROWS * NND_PIXEL_BLOCK, each = nnd_bf16_pairs_of(pixels).each;
+  const nnd_size of_block = NND_AMX_ROWS * NND_PIXEL_BLOCK, each = nnd_amx_pairs_of(pixels).each;
   for (nnd_size from = 0; from < pixels; from += each, to += nnd_pixel_blocks(channels) * of_block)
     nnd_bf16_pack_run(in + from * NND_LANES, plane, channels, nnd_min(each, pixels - from), of_block, to);
 }
-
-/* Sums of the pixels of a strip by one vector, on their way to the output. */
-struct nnd_bf16_ended {
-  const float *sums;
-  nnd_size sums_row, pixels;
-  const nnd_elem *residual;
-  nnd_elem *out;
-  vf number;
-};
-
-struct nnd_bf16_ending {
-  const struct nnd_end *end;
-  const struct nnd_bf16_ended *ended, *behind;
-  nnd_size done; /* pixels */
-  int stream;
-};
-
-NND_INLINE void nnd_bf16_end_pixels(int count, const struct nnd_bf16_ending *e, nnd_size pixel) {
-  const struct nnd_bf16_ended *d = e->ended;
-  const float *sums = d->sums + pixel * d->sums_row;
-  nnd_elem *out = d->out + pixel * NND_LANES;
-  vf run[NND_ENDED_AT_ONCE];
-  NND_UNROLL
-  for (int i = 0; i < count; i++) run[i] = nnd_load(sums + i * d->sums_row);
-  nnd_end_sums(e->end, run, count, d->residual + pixel * NND_LANES, d->number);
-  if (e->stream) NND_UNROLL
-  for (int i = 0; i < count; i++) nnd_stream(out + i * NND_LANES, run[i]);
-  else NND_UNROLL
-  for (int i = 0; i < count; i++) nnd_write(out + i * NND_LANES, run[i]);
-}
-
-static int nnd_bf16_end_some(void *ending) {
-  struct nnd_bf16_ending *e = ending;
-  if (e->ended == e->behind) return 0;
-  const nnd_size pixels = e->ended->pixels;
-  if (pixels < NND_ENDED_AT_ONCE) {
-    for (nnd_size p = 0; p < pixels; p++) nnd_bf16_end_pixels(1, e, p);
-    e->done = pixels;
-  } else { /* the last ones may be there already: they are the same */
-    nnd_bf16_end_pixels(NND_ENDED_AT_ONCE, e, nnd_min(e->done, pixels - NND_ENDED_AT_ONCE));
-    e->done += NND_ENDED_AT_ONCE;
-  }
-  if (e->done >= pixels) e->ended++, e->done = 0;
-  return 1;
-}
-
-/* Sums of two strips by two vectors at most, and what becomes of them. */
-struct nnd_bf16_tile {
-  float sums[2][NND_AMX_ROWS * NND_PANEL * NND_LANES] __attribute__((aligned(NND_LINE_BYTES)));
-  struct nnd_bf16_ended ended[2 * NND_PANEL];
-  int num_ended;
-};
 
 NND_AMX_TARGET void nnd_bf16_blocks(const struct nnd_amx_blocks *b, nnd_amx_ender end_some, void *ending,
                                     nnd_size at_once) {
@@ -120,49 +67,15 @@ NND_AMX_TARGET void nnd_bf16_blocks(const struct nnd_amx_blocks *b, nnd_amx_ende
     nnd_amx_multiply(2, 2, NND_AMX_BF16, b, end_some, ending, at_once);
 }
 
-/* What is multiplied, and the tile before it, which ends meanwhile. */
-struct nnd_bf16_state {
-  struct nnd_bf16_tile tiles[2];
-  int number; /* of the one that is next */
-};
-
-/* Strips `strip` and, where there is one, the next, counted from line to line, by `vectors` vectors from `block` on. */
-NND_INLINE void nnd_bf16_pair(const struct nnd_bf16_job *j, struct nnd_amx_blocks *b, nnd_size strip, nnd_size block,
-                              int vectors, struct nnd_bf16_state *state) {
-  struct nnd_bf16_tile *tile = &state->tiles[state->number], *before = &state->tiles[!state->number];
-  struct nnd_bf16_ending e = {j->end, before->ended, before->ended + before->num_ended, 0, j->stream};
-  b->first = j->bias + block * NND_LANES;
-  b->vectors = vectors, b->sums_row = vectors * NND_LANES;
-  tile->num_ended = 0;
-  for (int s = 0; s < 2; s++) {
-    const nnd_size line = (strip + s) / j->strips.count, pixel = (strip + s) % j->strips.count * j->strips.each;
-    const nnd_size pixels = line < j->lines ? nnd_min(j->strips.each, j->width - pixel) : 0;
-    b->sums[s] = tile->sums[s];
-    for (int v = 0; v < vectors && pixels > 0; v++) {
-      const nnd_size at = (block + v) * j->out_plane + line * j->out_line + pixel * NND_LANES;
-      tile->ended[tile->num_ended++] =
-          (struct nnd_bf16_ended){tile->sums[s] + v * NND_LANES,
-                                  b->sums_row,
-                                  pixels,
-                                  j->end->residual ? j->residual + at : j->out /* read where it is one */,
-                                  j->out + at,
-                                  nnd_end_number(j->end, j->numbers, block + v)};
-    }
-  }
-  const nnd_size runs = before->num_ended * nnd_ceil_div(NND_AMX_ROWS, NND_ENDED_AT_ONCE);
-  nnd_bf16_blocks(b, nnd_bf16_end_some, &e, nnd_ceil_div(runs, b->taps * b->count));
-  state->number = !state->number;
-}
-
-NND_INLINE const char *nnd_strip_at(const struct nnd_bf16_job *j, nnd_size strip) {
+NND_INLINE const char *nnd_strip_at(const struct nnd_pixel_job *j, nnd_size strip) {
   return (const char *)(j->packed + strip / j->strips.count * j->line_step + strip % j->strips.count * j->strip_step);
 }
 
-void nnd_bf16_multiply(const struct nnd_bf16_job *j) {
+void nnd_bf16_multiply(const struct nnd_pixel_job *j) {
   const nnd_size of_vector = j->taps * j->blocks * NND_PIXEL_BLOCK * NND_LANES; /* weights */
   const nnd_size panel_bytes = NND_PANEL * of_vector * (nnd_size)sizeof(nnd_weight);
   const nnd_size at_once = nnd_max(1, NND_PANELS_BYTES / panel_bytes), strips = j->lines * j->strips.count;
-  struct nnd_bf16_state state;
+  struct nnd_pixel_state state;
   state.number = state.tiles[0].num_ended = state.tiles[1].num_ended = 0;
   struct nnd_amx_blocks b = {.offsets = j->offsets,
                              .taps = j->taps,
@@ -180,13 +93,14 @@ void nnd_bf16_multiply(const struct nnd_bf16_job *j) {
         b.wide = panel + 1 < j->panels ? NND_PANEL : j->last_vectors;
         for (int v = 0; v < b.wide; v += 2) {
           b.weights = j->weights + block * of_vector + v * NND_GROUP * NND_LANES;
-          nnd_bf16_pair(j, &b, strip, block + v, (int)nnd_min(2, b.wide - v), &state);
+          struct nnd_ending_pixels e = nnd_next_pair(j, &b, strip, block + v, (int)nnd_min(2, b.wide - v), &state);
+          const nnd_size runs = (e.behind - e.ended) * nnd_ceil_div(NND_AMX_ROWS, NND_ENDED_AT_ONCE);
+          nnd_bf16_blocks(&b, nnd_end_some_pixels, &e, nnd_ceil_div(runs, b.taps * b.count));
         }
       }
     }
-  const struct nnd_bf16_tile *last = &state.tiles[!state.number];
-  struct nnd_bf16_ending e = {j->end, last->ended, last->ended + last->num_ended, 0, j->stream};
-  while (nnd_bf16_end_some(&e)) {
+  struct nnd_ending_pixels e = nnd_ending_before(j, &state);
+  while (nnd_end_some_pixels(&e)) {
   }
 }
 #endif

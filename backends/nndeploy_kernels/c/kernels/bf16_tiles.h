@@ -14,45 +14,15 @@
 
 #include "base/step.h"
 #include "kernels/amx_blocks.h"
+#include "kernels/pixel_job.h"
 
 #define NND_PIXEL_BLOCK 32 /* channels of a packed pixel that lie side by side */
 
-/* How the pixels of a line are cut into strips, each of `each` rows, of which the last one may have fewer, or none. */
-struct nnd_bf16_strips {
-  nnd_size count, each;
-};
-NND_INLINE struct nnd_bf16_strips nnd_bf16_strips_of(nnd_size pixels, nnd_size multiple) {
-  const nnd_size count = multiple * nnd_ceil_div(pixels, multiple * NND_AMX_ROWS);
-  return (struct nnd_bf16_strips){count, nnd_ceil_div(pixels, count)};
-}
-
-/* Lines of pixels, which lie side by side in the output, by some panels. */
-struct nnd_bf16_job {
-  nnd_size lines, width;
-  struct nnd_bf16_strips strips; /* of a line */
-  const nnd_elem *packed;        /* the first pixel's first tap; steps from there are of elements, to the next */
-  nnd_size pixel_step, strip_step, line_step, block_step;
-  nnd_size blocks, taps;
-  const nnd_size *offsets;   /* of taps: bytes */
-  const nnd_weight *weights; /* of the first panel */
-  const float *bias, *numbers;
-  const nnd_elem *residual; /* laid out like the output */
-  nnd_elem *out;
-  nnd_size out_line, out_plane;
-  nnd_size panels;
-  int last_vectors; /* of the last of these panels */
-  const struct nnd_end *end;
-  int stream;
-};
-
 NND_INLINE nnd_size nnd_pixel_blocks(nnd_size channels) { return nnd_ceil_div(channels, NND_PIXEL_BLOCK); }
-
-/* Strips of pixels by themselves are an even number, or two of a pair would be of other heights. */
-NND_INLINE struct nnd_bf16_strips nnd_bf16_pairs_of(nnd_size pixels) { return nnd_bf16_strips_of(pixels, 2); }
 
 /* Bytes of so many pixels, packed by nnd_bf16_pack_pixels(). */
 NND_INLINE nnd_size nnd_bf16_packed_bytes(nnd_size pixels, nnd_size channels) {
-  return nnd_bf16_pairs_of(pixels).count * nnd_pixel_blocks(channels) * NND_AMX_ROWS * NND_AMX_BYTES;
+  return nnd_amx_pairs_of(pixels).count * nnd_pixel_blocks(channels) * NND_AMX_ROWS * NND_AMX_BYTES;
 }
 
 /* Of other levels what asks for tiles is left out. */
@@ -70,7 +40,7 @@ void nnd_bf16_pack_run(const nnd_elem *in, nnd_size plane, nnd_size channels, nn
 /* Packs `pixels` pixels in pairs of strips, [strip][block][NND_AMX_ROWS][NND_PIXEL_BLOCK]. */
 void nnd_bf16_pack_pixels(const nnd_elem *in, nnd_size plane, nnd_size channels, nnd_size pixels, nnd_elem *to);
 
-void nnd_bf16_multiply(const struct nnd_bf16_job *job);
+void nnd_bf16_multiply(const struct nnd_pixel_job *job);
 
 /* Two strips of rows by one vector or two, `at_once` turns of what ends after each block. */
 void nnd_bf16_blocks(const struct nnd_amx_blocks *blocks, nnd_amx_ender end_some, void *ending, nnd_size at_once);
@@ -84,7 +54,7 @@ NND_INLINE void nnd_bf16_pack_pixels(const nnd_elem *in, nnd_size plane, nnd_siz
                                      nnd_elem *to) {
   (void)in, (void)plane, (void)channels, (void)pixels, (void)to;
 }
-NND_INLINE void nnd_bf16_multiply(const struct nnd_bf16_job *job) { (void)job; }
+NND_INLINE void nnd_bf16_multiply(const struct nnd_pixel_job *job) { (void)job; }
 #endif
 
 #endif

@@ -2,6 +2,7 @@
 #include "kernels/gemm.h"
 
 #include "kernels/gemm_end.h"
+#include "kernels/gemm_thirds.h"
 #include "kernels/gemm_tiles.h"
 #include "kernels/layout.h"
 #include "kernels/masked.h"
@@ -480,13 +481,15 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, struct nnd_gemm_caches
   if (g->bits) g->part = nnd_min(g->inner, nnd_ceil_div(g->part, g->bits->piece) * g->bits->piece);
   g->parts = nnd_ceil_div(g->inner, g->part);
   const nnd_size of_tile = NND_GEMM_ROWS * nnd_gemm_padded(g->part);
-  g->groups = nnd_ceil_div(g->tiles, nnd_max(1, most / of_tile));
+  g->by_thirds = !g->a_is_packed && nnd_thirds_pay(g->rows, g->inner, g->columns);
+  const nnd_size thirds_of_tile = nnd_thirds_bytes(NND_GEMM_ROWS, g->part);
+  g->groups = nnd_ceil_div(g->tiles, nnd_max(1, g->by_thirds ? caches.rows / 2 / thirds_of_tile : most / of_tile));
   if (threads > 1) /* as many units as let threads share them evenly */
     g->groups = nnd_max(g->groups, nnd_min(g->tiles, nnd_ceil_div(8 * threads, nnd_max(1, g->panels * products))));
-  const nnd_size padded = nnd_gemm_padded(g->part);
   const int is_there = g->a_is_packed || (g->rows == 1 && g->a_step == 1);
-  g->tile_floats = is_there ? 0 : nnd_ceil_div(g->tiles, g->groups) * NND_GEMM_ROWS * padded;
-  const nnd_size panel = g->part * NND_GEMM_COLUMNS;
+  const nnd_size tiles_at_once = nnd_ceil_div(g->tiles, g->groups), panel = g->part * NND_GEMM_COLUMNS;
+  g->tile_floats = is_there ? 0 : tiles_at_once * of_tile;
+  if (g->by_thirds) g->tile_floats = nnd_max(g->tile_floats, nnd_gemm_thirds_floats(tiles_at_once * rows, g->part));
   return (g->tile_floats + (g->b_kind == NND_B_PANELS ? 0 : panel)) * (nnd_size)sizeof(float);
 }
 
@@ -627,6 +630,13 @@ static void nnd_gemm_run_few_bits(const struct nnd_gemm *g, const struct nnd_gem
     }
 }
 
+/* A panel of weights of few bits as floats. */
+static void nnd_gemm_unpack_panel(const struct nnd_gemm *g, nnd_size panel, nnd_size begin, nnd_size k, float *to) {
+  const int vectors = nnd_gemm_vectors(g->columns, panel);
+  for (int v = 0; v < vectors; v++)
+    nnd_bits_unpack(g->bits, panel * NND_PANEL + v, begin / g->bits->piece, k, to + v * NND_LANES, vectors * NND_LANES);
+}
+
 /* A part of the sums of a group of tiles, for the panels [panel, end). */
 static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group, nnd_size part,
                            nnd_size panel, nnd_size end, float *scratch) {
@@ -680,11 +690,9 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
       t.next = (const char *)(t.weights + t.ahead);
       t.next_step = t.step * (nnd_size)sizeof(float);
     } else if (g->b_kind == NND_B_BITS) {
-      float *to = scratch + g->tile_floats;
-      for (int v = 0; v < vectors; v++)
-        nnd_bits_unpack(g->bits, panel * NND_PANEL + v, begin / g->bits->piece, k, to + v * NND_LANES, t.step);
-      t.weights = to;
-      t.next = (const char *)to;
+      nnd_gemm_unpack_panel(g, panel, begin, k, scratch + g->tile_floats);
+      t.weights = scratch + g->tile_floats;
+      t.next = (const char *)t.weights;
     } else {
       t.packed = scratch + g->tile_floats;
       t.weights = t.packed;
@@ -720,6 +728,47 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
   }
 }
 
+/* The k from `begin` on of a packed panel. */
+NND_INLINE const float *nnd_gemm_floats(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size panel,
+                                        nnd_size begin) {
+  return d->b + panel * NND_GEMM_COLUMNS * g->inner + begin * nnd_gemm_vectors(g->columns, panel) * NND_LANES;
+}
+
+/* The same in thirds. Where a panel holds what is not finite it is left to multiply-adds, and all panels where the rows
+ * do. */
+static void nnd_gemm_group_in_thirds(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group,
+                                     nnd_size part, nnd_size panel, nnd_size end, char *scratch) {
+#if NND_HAS_THIRDS
+  const nnd_size begin = part * g->part, k = nnd_min(g->part, g->inner - begin);
+  float *made = (float *)scratch + g->tile_floats;
+  struct nnd_gemm_thirds t;
+  while (panel < end && nnd_gemm_begin_thirds(&t, g, d, group, part, scratch)) {
+    int is_finite = 1;
+    for (; is_finite && panel < end; panel += is_finite) {
+      const nnd_size column = panel * NND_GEMM_COLUMNS, columns = nnd_min(NND_GEMM_COLUMNS, g->columns - column);
+      const float *floats = made, *next = NULL;
+      if (g->b_kind == NND_B_PANELS) {
+        floats = nnd_gemm_floats(g, d, panel, begin);
+        if (panel + 1 < end) next = nnd_gemm_floats(g, d, panel + 1, begin);
+      } else if (g->b_kind == NND_B_BITS)
+        nnd_gemm_unpack_panel(g, panel, begin, k, made);
+      else
+        nnd_gemm_pack_panel(k, columns, d->b + begin * g->b_step + column * g->b_column, g->b_step, g->b_column, made);
+      is_finite = nnd_gemm_panel_in_thirds(&t, panel, floats, next);
+    }
+    nnd_gemm_end_thirds(&t);
+    if (is_finite) return;
+    if (d->held) *d->held = -1;
+    nnd_gemm_group(g, d, group, part, panel, panel + 1, (float *)scratch);
+    if (d->held) *d->held = -1;
+    panel++;
+  }
+#endif
+  if (panel >= end) return;
+  nnd_gemm_group(g, d, group, part, panel, end, (float *)scratch);
+  if (d->held) *d->held = -1; /* scratch holds floats, and no thirds */
+}
+
 void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last,
                   char *scratch) {
   if (g->b_kind == NND_B_DOTS) {
@@ -737,7 +786,11 @@ void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_s
     else if (g->b_kind == NND_B_FEW_BITS)
       nnd_gemm_run_few_bits(g, d, group, panel, end, (float *)scratch);
     else
-      for (nnd_size part = 0; part < g->parts; part++) nnd_gemm_group(g, d, group, part, panel, end, (float *)scratch);
+      for (nnd_size part = 0; part < g->parts; part++)
+        if (g->by_thirds)
+          nnd_gemm_group_in_thirds(g, d, group, part, panel, end, scratch);
+        else
+          nnd_gemm_group(g, d, group, part, panel, end, (float *)scratch);
     first += end - panel;
   }
 }

@@ -42,6 +42,7 @@ struct nnd_gemm {
   int b_kind;                  /* enum nnd_gemm_b */
   int a_is_packed;             /* whole rows, as nnd_gemm_row_at says */
   int has_tiles;               /* the panels are those of gemm_tiles.h */
+  int by_thirds;               /* as gemm_thirds.h says, where all numbers are finite */
   const struct nnd_bits *bits; /* which are `b`; null where it is floats */
   struct nnd_end end;
   nnd_size tiles, groups, panels; /* of rows, of tiles, of columns */

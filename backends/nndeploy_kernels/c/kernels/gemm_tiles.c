@@ -2,12 +2,10 @@
 #include "kernels/gemm_tiles.h"
 
 #ifdef NND_BF16
-#include "kernels/gemm_end.h"
+#include "kernels/gemm_pairs.h"
 #include "kernels/layout.h"
 
-#define NND_GEMM_PAIR (2 * NND_AMX_ROWS)
 #define NND_GEMM_PANELS_BYTES ((nnd_size)512 << 10) /* of panels that pairs of strips meet in turn: they stay in L2 */
-#define NND_GEMM_ENDED 4                            /* rows at once */
 
 NND_INLINE nnd_size nnd_gemm_blocks(nnd_size inner) { return nnd_ceil_div(inner, NND_DEPTH); }
 
@@ -81,67 +79,11 @@ NND_INLINE void nnd_gemm_pack_tiled_row(nnd_size inner, const float *a, nnd_size
     }
 }
 
-/* Rows of a tile on their way to the output. */
-struct nnd_gemm_ending {
-  struct nnd_gemm_tile tile;
-  const vf *sums;
-  nnd_size left;
-  int vectors;
-};
-
-/* Sums of two strips by the vectors of a panel, and where they end: strips follow each other. */
-struct nnd_gemm_pair {
-  vf sums[2][NND_AMX_ROWS * NND_PANEL];
-  struct nnd_gemm_ending endings[2];
-};
-
-#define NND_GEMM_END(rows)                                                                                             \
-  {                                                                                                                    \
-    vf sums[(rows) * NND_PANEL];                                                                                       \
-    NND_UNROLL                                                                                                         \
-    for (int i = 0; i < (rows) * NND_PANEL; i++) sums[i] = i < (rows) * e->vectors ? e->sums[i] : nnd_splat(0.0f);     \
-    if (e->vectors == NND_PANEL)                                                                                       \
-      nnd_gemm_end(&e->tile, rows, NND_PANEL, sums);                                                                   \
-    else                                                                                                               \
-      nnd_gemm_end(&e->tile, rows, 1, sums);                                                                           \
-    done = rows;                                                                                                       \
-  }
-
-static int nnd_gemm_end_some(void *ending) {
-  struct nnd_gemm_ending *endings = ending, *e = endings[0].left ? &endings[0] : &endings[1];
-  nnd_size done;
-  if (!e->left) return 0;
-  if (e->left >= NND_GEMM_ENDED)
-    NND_GEMM_END(NND_GEMM_ENDED)
-  else
-    NND_GEMM_END(1)
-  e->left -= done, e->sums += done * e->vectors;
-  e->tile.out += done * e->tile.out_row;
-  if (e->tile.residual) e->tile.residual += done * e->tile.out_row;
-  return 1;
-}
-
-/* What the sums of `rows` rows from `row` on by a panel become. */
-NND_INLINE struct nnd_gemm_ending nnd_gemm_ending_of(const struct nnd_gemm *g, const struct nnd_gemm_data *d,
-                                                     nnd_size row, nnd_size rows, nnd_size panel, const vf *sums) {
-  const nnd_size column = panel * NND_GEMM_COLUMNS, at = row * g->out_row + column;
-  const nnd_size columns = nnd_min(NND_GEMM_COLUMNS, g->columns - column);
-  return (struct nnd_gemm_ending){{.columns = columns,
-                                   .numbers = d->numbers ? d->numbers + column : NULL,
-                                   .residual = d->residual ? d->residual + at : NULL,
-                                   .out = d->out + at,
-                                   .out_row = g->out_row,
-                                   .end = &g->end},
-                                  sums,
-                                  rows,
-                                  (int)nnd_blocks(columns)};
-}
-
 void nnd_gemm_run_tiles(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group, nnd_size panel,
                         nnd_size end, char *scratch) {
   static const nnd_size nowhere = 0;
   const nnd_size begin = nnd_even(g->rows, g->groups, group), rows = nnd_even(g->rows, g->groups, group + 1) - begin;
-  const struct nnd_bf16_strips strips = nnd_bf16_pairs_of(rows);
+  const struct nnd_amx_strips strips = nnd_amx_pairs_of(rows);
   const nnd_size blocks = nnd_gemm_blocks(g->inner), of_block = strips.each * NND_DEPTH;
   const nnd_size number = d->first_group + group;
   if (!d->held || *d->held != number)
@@ -172,7 +114,7 @@ void nnd_gemm_run_tiles(const struct nnd_gemm *g, const struct nnd_gemm_data *d,
           b.rows[s] = scratch + (strip + s) * blocks * of_block * (nnd_size)sizeof(nnd_elem);
           b.sums[s] = pair->sums[s];
           pair->endings[s] =
-              nnd_gemm_ending_of(g, d, begin + row, nnd_max(0, nnd_min(strips.each, rows - row)), i, pair->sums[s]);
+              nnd_gemm_ending_of(g, d, begin + row, nnd_max(0, nnd_min(strips.each, rows - row)), i, 0, pair->sums[s]);
         }
         b.vectors = b.wide = pair->endings[0].vectors;
         b.sums_row = b.wide * NND_LANES;

@@ -29,7 +29,7 @@ void nnd_amx_let_go(void) {
 }
 
 NND_AMX_TARGET static void nnd_amx_multiply_registers(nnd_size times) {
-  nnd_amx_take(NND_AMX_ROWS, NND_AMX_BYTES);
+  nnd_amx_take(NND_AMX_ROWS, NND_AMX_BYTES, 6);
   for (nnd_size n = 0; n < times; n++) {
     _tile_dpbusd(0, 4, 6);
     _tile_dpbusd(1, 4, 7);

@@ -9,6 +9,7 @@
 #define NND_POINTWISE_H
 
 #include "kernels/bf16_tiles.h"
+#include "kernels/pixel_thirds.h"
 #include "kernels/tile.h"
 
 struct nnd_pointwise {
@@ -32,10 +33,34 @@ struct nnd_pointwise_data {
   nnd_elem *packed; /* room for the pixels, which tiles of AMX multiply then; null: they do not */
 };
 
-NND_INLINE int nnd_is_tiled(const struct nnd_pointwise *s) { return NND_HAS_TILES && s->by_tiles; }
-
+/* Pixels packed for the tiles: as bfloat16, or in thirds. */
 NND_INLINE nnd_elem *nnd_pointwise_packed(const struct nnd_pointwise *s, char *scratch) {
-  return nnd_is_tiled(s) ? (nnd_elem *)(scratch + s->packed_at) : NULL;
+  return s->by_tiles ? (nnd_elem *)(scratch + s->packed_at) : NULL;
+}
+NND_INLINE nnd_size nnd_packed_pixels_bytes(nnd_size pixels, nnd_size channels) {
+#if NND_HAS_THIRDS
+  return nnd_pixel_thirds_bytes(pixels, channels);
+#else
+  return NND_HAS_TILES ? nnd_bf16_packed_bytes(pixels, channels) : 0;
+#endif
+}
+
+NND_INLINE struct nnd_amx_strips nnd_packed_strips(nnd_size pixels) {
+#if NND_HAS_THIRDS
+  return nnd_thirds_strips(pixels);
+#else
+  return nnd_amx_pairs_of(pixels);
+#endif
+}
+
+/* Returns 0 where they cannot be: one is not finite. */
+NND_INLINE int nnd_pack_pixels(const struct nnd_pointwise *s, const nnd_elem *in, nnd_size pixels, nnd_elem *to) {
+#if NND_HAS_THIRDS
+  return nnd_thirds_of_pixels(in, s->in_plane, s->in_channels, pixels, (char *)to);
+#else
+  if (NND_HAS_TILES) nnd_bf16_pack_pixels(in, s->in_plane, s->in_channels, pixels, to);
+  return NND_HAS_TILES;
+#endif
 }
 
 NND_INLINE struct nnd_pointwise_data nnd_pointwise_at(const struct nnd_pointwise *s, struct nnd_pointwise_data d,
@@ -121,43 +146,46 @@ NND_INLINE struct nnd_pointwise_data nnd_pointwise_from(const struct nnd_pointwi
   return d;
 }
 
-/* `pixels` pixels, packed at `packed`, by panels [first, last), which `d` is at the first of. */
-NND_INLINE void nnd_pointwise_tiled(const struct nnd_pointwise *s, nnd_size pixels, nnd_size first, nnd_size last,
-                                    struct nnd_pointwise_data d, const nnd_elem *packed) {
+/* `pixels` pixels, packed at `packed`, by panels [first, last), which `d` is at the first of. Returns how many panels are
+ * done: a weight of the next one is not finite. */
+NND_INLINE nnd_size nnd_multiply_packed(const struct nnd_pointwise *s, nnd_size pixels, nnd_size first, nnd_size last,
+                                        struct nnd_pointwise_data d, const nnd_elem *packed) {
   static const nnd_size nowhere = 0;
   const nnd_size blocks = nnd_blocks(s->out_channels), of_block = NND_AMX_ROWS * NND_PIXEL_BLOCK;
-  const struct nnd_bf16_job job = {.lines = 1,
-                                   .width = pixels,
-                                   .strips = nnd_bf16_pairs_of(pixels),
-                                   .packed = packed,
-                                   .pixel_step = NND_PIXEL_BLOCK,
-                                   .strip_step = nnd_pixel_blocks(s->in_channels) * of_block,
-                                   .block_step = of_block,
-                                   .blocks = nnd_pixel_blocks(s->in_channels),
-                                   .taps = 1,
-                                   .offsets = &nowhere,
-                                   .weights = d.weights,
-                                   .bias = d.bias,
-                                   .numbers = d.numbers,
-                                   .residual = d.residual,
-                                   .out = d.out,
-                                   .out_plane = s->out_plane,
-                                   .panels = last - first,
-                                   .last_vectors = last > nnd_full_panels(blocks) ? nnd_last_panel(blocks) : NND_PANEL,
-                                   .end = &s->end,
-                                   .stream = s->stream};
+  const struct nnd_pixel_job job = {.lines = 1,
+                                    .width = pixels,
+                                    .strips = nnd_packed_strips(pixels),
+                                    .packed = packed,
+                                    .pixel_step = NND_PIXEL_BLOCK,
+                                    .strip_step = nnd_pixel_blocks(s->in_channels) * of_block,
+                                    .block_step = of_block,
+                                    .blocks = nnd_pixel_blocks(s->in_channels),
+                                    .taps = 1,
+                                    .offsets = &nowhere,
+                                    .weights = d.weights,
+                                    .bias = d.bias,
+                                    .numbers = d.numbers,
+                                    .residual = d.residual,
+                                    .out = d.out,
+                                    .out_plane = s->out_plane,
+                                    .panels = last - first,
+                                    .last_vectors = last > nnd_full_panels(blocks) ? nnd_last_panel(blocks) : NND_PANEL,
+                                    .end = &s->end,
+                                    .stream = s->stream};
+#if NND_HAS_THIRDS
+  return nnd_multiply_pixel_thirds(&job, s->in_channels);
+#else
   nnd_bf16_multiply(&job);
+  return last - first;
+#endif
 }
 
 /* Panels [first, last) of `pixels` pixels; the last of all is number nnd_full_panels(). */
 NND_INLINE void nnd_pointwise_panels(const struct nnd_pointwise *s, int sum, nnd_size pixels, nnd_size first,
                                      nnd_size last, struct nnd_pointwise_data d, struct nnd_prefetch input) {
   const nnd_size blocks = nnd_blocks(s->out_channels), full = nnd_full_panels(blocks);
-  if (NND_HAS_TILES && d.packed && sum == NND_WHOLE) {
-    nnd_bf16_pack_pixels(d.in, s->in_plane, s->in_channels, pixels, d.packed);
-    if (first < last) nnd_pointwise_tiled(s, pixels, first, last, nnd_pointwise_from(s, d, first), d.packed);
-    return;
-  }
+  if (d.packed && sum == NND_WHOLE && first < last && nnd_pack_pixels(s, d.in, pixels, d.packed))
+    first += nnd_multiply_packed(s, pixels, first, last, nnd_pointwise_from(s, d, first), d.packed);
   for (nnd_size panel = first; panel < last; panel++) {
     const int vectors = panel < full ? NND_PANEL : nnd_last_panel(blocks);
     const int half = panel < full ? 0 : nnd_has_half(s->out_channels);

@@ -118,10 +118,10 @@ static int nnd_make_pointwise(struct nnd_maker *m, const struct nnd_conv *c, con
   t->window = nnd_same_bits(t->window, rule, pixels, c->out_channels);
   t->by_panels = t->images * nnd_ceil_div(pixels, t->window) < NND_FEW_WINDOWS || weights >= NND_LARGE_WEIGHTS;
   nnd_take_tiles(m, &t->s, pixels, t->window);
-  if (nnd_is_tiled(&t->s) && t->by_panels) m->instance->chunks = 1; /* each packs all windows */
+  if (t->s.by_tiles && t->by_panels) m->instance->chunks = 1; /* each packs all windows */
   m->instance->run = nnd_run_pointwise;
   snprintf(m->instance->shown, sizeof m->instance->shown, "pointwise, window %lld%s", (long long)t->window,
-           nnd_shown_tiles(nnd_is_tiled(&t->s)));
+           nnd_shown_tiles(t->s.by_tiles));
   return 1;
 }
 

@@ -102,6 +102,6 @@ int nnd_make_gathered(struct nnd_maker *m, const struct nnd_conv *c, const struc
   nnd_take_tiles(m, &t->s, pixels, t->window);
   m->instance->run = nnd_run_gathered;
   snprintf(m->instance->shown, sizeof m->instance->shown, "gathered, window %lld%s", (long long)t->window,
-           nnd_shown_tiles(nnd_is_tiled(&t->s)));
+           nnd_shown_tiles(t->s.by_tiles));
   return 1;
 }

@@ -131,21 +131,21 @@ static void nnd_planar_panel(const struct nnd_planar_fields *t, const struct nnd
 static void nnd_planar_panels(const struct nnd_planar_fields *t, const struct nnd_pointwise *s, nnd_size panel,
                               nnd_size last, nnd_size pixels, void *const *at, const char *first, nnd_elem *packed,
                               nnd_elem *out) {
-  if (NND_HAS_TILES && packed) {
+  const nnd_size base = panel;
+  if (packed) {
     const nnd_size block = panel * NND_PANEL * NND_LANES;
     const struct nnd_pointwise_data d = {
         .weights = (const nnd_weight *)at[5] + block * nnd_grouped_channels(s->in_channels),
         .bias = (const float *)at[6] + block,
         .numbers = s->end.number ? (const float *)at[7] + block : NULL,
         .out = out};
-    nnd_pointwise_tiled(s, pixels, panel, last, d, packed);
-    return;
+    panel += nnd_multiply_packed(s, pixels, panel, last, d, packed);
   }
   const nnd_size pixel_bytes = t->by_planes ? (nnd_size)sizeof(float) : NND_LANES * (nnd_size)sizeof(nnd_elem);
   const nnd_size piece = last - panel > 1 ? nnd_evened(pixels, t->piece) : pixels;
   for (nnd_size from = 0; from < pixels; from += piece)
     for (nnd_size i = panel; i < last; i++) {
-      nnd_elem *to = out + (i - panel) * NND_PANEL * s->out_plane + from * NND_LANES;
+      nnd_elem *to = out + (i - base) * NND_PANEL * s->out_plane + from * NND_LANES;
       nnd_planar_panel(t, s, i, nnd_min(piece, pixels - from), first + from * pixel_bytes, at[5],
                        (struct nnd_pointwise_data){.bias = at[6], .numbers = at[7], .out = to});
     }
@@ -170,7 +170,7 @@ static void nnd_planar_second(const struct nnd_planar_fields *t, nnd_size image,
   s.out_plane = (t->planar_out ? pixels : out_pixels) * NND_LANES;
   s.stream = t->pointwise.stream && !t->planar_out;
   const nnd_size blocks = nnd_blocks(s.out_channels), count = nnd_full_panels(blocks) + 1;
-  if (NND_HAS_TILES && packed) nnd_bf16_pack_pixels((const nnd_elem *)first, s.in_plane, s.in_channels, pixels, packed);
+  if (packed && !nnd_pack_pixels(&s, (const nnd_elem *)first, pixels, packed)) packed = NULL;
   if (!t->planar_out) {
     nnd_planar_panels(t, &s, 0, count, pixels, at, first, packed,
                       (nnd_elem *)at[0] + (image * blocks * out_pixels + begin) * NND_LANES);
@@ -390,7 +390,7 @@ static int nnd_make_planar(struct nnd_maker *m) {
   nnd_give(m, first->weights);
   snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes%s",
            (long long)t->window_rows, (long long)t->window_columns, (long long)channels,
-           (long long)(buffer > 0 ? buffer : capacity), nnd_shown_tiles(nnd_is_tiled(&t->pointwise)));
+           (long long)(buffer > 0 ? buffer : capacity), nnd_shown_tiles(t->pointwise.by_tiles));
   return 1;
 }
 

@@ -148,7 +148,7 @@ static int nnd_make_separable(struct nnd_maker *m) {
   nnd_give(m, second->numbers);
   snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes%s",
            (long long)window.rows, (long long)window.columns, (long long)window.channels, (long long)chosen.capacity,
-           nnd_shown_tiles(nnd_is_tiled(&t->s.pointwise)));
+           nnd_shown_tiles(t->s.pointwise.by_tiles));
   return 1;
 }
 

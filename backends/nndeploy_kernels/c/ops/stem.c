@@ -165,7 +165,7 @@ static int nnd_make_stem(struct nnd_maker *m) {
   nnd_give(m, second->numbers);
   snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes%s",
            (long long)t->window_rows, (long long)x.out_size, (long long)first->out_channels, (long long)capacity,
-           nnd_shown_tiles(nnd_is_tiled(&t->pointwise)));
+           nnd_shown_tiles(t->pointwise.by_tiles));
   return 1;
 }
 

@@ -16,7 +16,7 @@
 struct nnd_tiled_fields {
   struct nnd_axis y, x;
   nnd_size in_channels, out_channels, images, window;
-  struct nnd_bf16_strips strips;
+  struct nnd_amx_strips strips;
   nnd_size pitch; /* pixels of a packed row */
   const nnd_size *offsets;
   struct nnd_end end;
@@ -25,7 +25,7 @@ struct nnd_tiled_fields {
 
 /* Pixels of a packed row, of which whole strips are read. */
 NND_INLINE nnd_size nnd_tiled_pitch(const struct nnd_axis *x) {
-  const struct nnd_bf16_strips strips = nnd_bf16_strips_of(x->out_size, 1);
+  const struct nnd_amx_strips strips = nnd_amx_strips_of(x->out_size, 1);
   const nnd_size read = (strips.count * strips.each - 1) * x->stride + (x->kernel - 1) * x->dilation + 1;
   return nnd_max(x->pad + x->size, read);
 }
@@ -83,7 +83,7 @@ static void nnd_run_tiled(const void *fields, void *const *at, struct nnd_part p
     nnd_share(last, part, &first, &last);
   if (first_panel >= last_panel) return;
   const nnd_size block = first_panel * NND_PANEL;
-  struct nnd_bf16_job job = {
+  struct nnd_pixel_job job = {
       .width = t->x.out_size,
       .strips = t->strips,
       .packed = (const nnd_elem *)part.scratch,
@@ -126,7 +126,7 @@ int nnd_make_tiled(struct nnd_maker *m, const struct nnd_conv *c, const struct n
                                  .in_channels = channels,
                                  .out_channels = c->out_channels,
                                  .images = nnd_shape_of(m, c->in)->sizes[0],
-                                 .strips = nnd_bf16_strips_of(x->out_size, 1),
+                                 .strips = nnd_amx_strips_of(x->out_size, 1),
                                  .pitch = pitch,
                                  .offsets = offsets,
                                  .end = c->end,

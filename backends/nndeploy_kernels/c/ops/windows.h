@@ -189,10 +189,12 @@ NND_INLINE nnd_size nnd_piece(const struct nnd_maker *m, nnd_size channels) {
 /* Takes tiles of AMX for a pointwise part where they are quicker for all of an image's pixels, whatever its windows are:
  * then the bits are the same. The most pixels of a window are packed behind what is in scratch. */
 NND_INLINE void nnd_take_tiles(struct nnd_maker *m, struct nnd_pointwise *s, nnd_size pixels, nnd_size of_window) {
-  if (!nnd_bf16_takes_tiles(pixels, s->in_channels, s->out_channels)) return;
+  if (!(NND_HAS_THIRDS ? nnd_thirds_pay(pixels, s->in_channels, s->out_channels)
+                       : nnd_bf16_takes_tiles(pixels, s->in_channels, s->out_channels)))
+    return;
   s->by_tiles = 1;
   s->packed_at = nnd_ceil_div(m->scratch_bytes, NND_ALIGNMENT) * NND_ALIGNMENT;
-  m->scratch_bytes = s->packed_at + nnd_bf16_packed_bytes(of_window, s->in_channels);
+  m->scratch_bytes = s->packed_at + nnd_packed_pixels_bytes(of_window, s->in_channels);
 }
 
 /* What the text of a step says of it. */
