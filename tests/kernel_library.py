@@ -35,15 +35,17 @@ LEVELS_HERE = [
 
 AMX_MODEL = "x86-64-v4 with a model of AMX"
 """A level for tests, on machines that have x86-64-v4: C functions do what the instructions of AMX do, and all products
-of bytes take tiles, however small they are."""
+of bytes and of float32 matrices take tiles, however small they are."""
 AMX = "x86-64-v4 with AMX for all"
 """The same with the instructions, on machines that have them."""
 BF16_AMX_MODEL, BF16_AMX = "x86-64-v4-bf16 with a model of AMX", "x86-64-v4-bf16 with AMX for all"
 """The same of x86-64-v4-bf16, where products of bfloat16 take tiles too."""
-BF16_ALONE = "x86-64-v4-bf16 without AMX"
-"""The level as processors without AMX have it."""
+ALONE, BF16_ALONE = "x86-64-v4 without AMX", "x86-64-v4-bf16 without AMX"
+"""The levels as processors without AMX have them."""
 _AMX_MODEL = Path(__file__).parent / "unit" / "kernels" / "amx_model.h"
-_OF_TILES = ("kernels/int8_tile.c", "kernels/bf16_tiles.c")
+TILES_FOR_ALL = tuple(f"-DNND_AMX_LEAST_{what}=1" for what in ("ROWS", "K", "PRODUCTS"))
+"""What the compiler is told, so that all products take tiles, however small they are."""
+_OF_TILES = ("kernels/int8_tile.c", "kernels/bf16_tiles.c", "kernels/thirds.c")
 
 DTYPE_NAMES = tuple(DTYPES.values())
 """The types of elements, in the order of their numbers."""
@@ -83,14 +85,14 @@ def library(level: str) -> ctypes.CDLL:
     """Returns the library of a level, built where it is not."""
     if level in (AMX, AMX_MODEL, BF16_AMX, BF16_AMX_MODEL):
         return loaded(_build_of_amx(level.split()[0], is_model=level in (AMX_MODEL, BF16_AMX_MODEL)))
-    if level == BF16_ALONE:
+    if level in (ALONE, BF16_ALONE):
         return _without_amx(build(next(one for one in LEVELS if one.name == level.split()[0])))
     return loaded(build(next(one for one in LEVELS if one.name == level)))
 
 
 def _without_amx(path: Path) -> ctypes.CDLL:
     """Returns a library that was told to do without AMX, which it asks for when a plan is opened first."""
-    folder = LIBRARIES / "objects" / "without-amx"
+    folder = LIBRARIES / "objects" / "without-amx" / path.stem
     folder.mkdir(parents=True, exist_ok=True)
     staged, copy = folder / f".{os.getpid()}.so", folder / "library.so"
     shutil.copyfile(path, staged)
@@ -106,7 +108,7 @@ def _build_of_amx(name: str, *, is_model: bool) -> Path:
     level = next(one for one in LEVELS if one.name == name)
     digest = hashlib.sha256(_AMX_MODEL.read_bytes()).hexdigest()
     arguments, kept = level_arguments(level), LIBRARIES / "objects"
-    flags = tuple(f"-DNND_AMX_LEAST_{what}=1" for what in ("ROWS", "K", "PRODUCTS"))
+    flags = TILES_FOR_ALL
     if is_model:
         flags += (f"-DNND_AMX_MODEL={digest}", "-include", str(_AMX_MODEL))
     folder = kept / f"{'amx-model' if is_model else 'amx-for-all'}-{name}"

@@ -24,13 +24,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="other mutants")
     parser.add_argument("--plans", type=int, default=40, help="small random networks that they are made from")
     parser.add_argument("--level", choices=LEVELS_HERE, default=LEVELS_HERE[-1])
+    parser.add_argument("--tiles-for-all", action="store_true", help="small products take tiles of AMX too")
     parser.add_argument("--folder", type=Path, default=Path("build/fuzz"), help="where the driver and findings lie")
     given = parser.parse_args()
-    folder = given.folder / given.level
+    folder = given.folder / f"{given.level}{'-tiles' if given.tiles_for_all else ''}"
     folder.mkdir(parents=True, exist_ok=True)
     if reason := sanitizer_missing(folder):
         sys.exit(reason)
-    driver = SanitizedLibrary(folder.resolve(), given.level).driver()
+    driver = SanitizedLibrary(folder.resolve(), given.level, has_tiles_for_all=given.tiles_for_all).driver()
     plans, begin = small_plans(given.plans), time.monotonic()
     try:
         outcome = run_mutants(driver, plans, folder, seed=given.seed, count=given.count)

@@ -23,6 +23,7 @@ from nndeploy.errors import BuildRefusedError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "native_backend"))
 
+from kernel_library import TILES_FOR_ALL
 from random_networks import Network, network_of
 from sanitizer import FoundError
 from seed_models import RANGES, seed_models
@@ -67,9 +68,10 @@ def _input_bytes(network: Network) -> int:
 class SanitizedLibrary:
     """The kernel library for a level and its driver, compiled into a folder."""
 
-    def __init__(self, folder: Path, level_name: str) -> None:
-        """Compiles all sources."""
+    def __init__(self, folder: Path, level_name: str, *, has_tiles_for_all: bool = False) -> None:
+        """Compiles all sources; where asked, products take the processor's tiles of AMX however small they are."""
         self._folder = folder
+        self._defines = TILES_FOR_ALL if has_tiles_for_all else ()
         self._level = next(one for one in LEVELS if one.name == level_name)
         sources = [unit for unit in units() if unit[0] != _INCLUDED]
         with ThreadPoolExecutor(2) as pool:
@@ -100,7 +102,7 @@ class SanitizedLibrary:
         level = self._level
         arguments = [
             "-target", level.zig_target, f"-mcpu={level.zig_cpu}", f'-DNND_LEVEL="{level.name}"', *FLAGS, *_WATCH,
-            *flags, *([] if name.startswith(_LOOPS) else [_COUNT_EDGES]),
+            *self._defines, *flags, *([] if name.startswith(_LOOPS) else [_COUNT_EDGES]),
             *(["-DNND_BF16"] if level.precision == "bf16" else []), "-I", ".", "-c", str(source), "-o", str(made),
         ]  # fmt: skip
         command = [sys.executable, "-m", "ziglang", "cc", *arguments]
