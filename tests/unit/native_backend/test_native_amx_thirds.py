@@ -183,6 +183,15 @@ def test_errors_are_at_most_those_of_multiply_adds(level: str, inner: int, sign:
     assert not np.array_equal(ours, theirs), "tiles round in another order"
 
 
+@every_amx
+def test_what_is_left_out_is_below_its_bound(level: str) -> None:
+    """Numbers whose second and third thirds are as large as can be: nearly 2^-21 of a product is left out."""
+    number = np.float32(1 + 2**-7 - 2**-23)
+    x, w = np.full((41, 1), number), np.full((1, 41), number)
+    found = multiplied(x, w, level) / np.square(number, dtype=np.float64) - 1
+    assert 2**-22 < np.abs(found).max() < 2**-21 + 2**-24
+
+
 @pytest.mark.parametrize("is_constant", [True, False])
 @pytest.mark.parametrize("where", ["x", "w", "both"])
 @every_amx
