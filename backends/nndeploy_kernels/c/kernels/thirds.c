@@ -20,8 +20,6 @@
 #define NND_TILE_BYTES (NND_AMX_ROWS * NND_AMX_BYTES)
 #define NND_CUT_AT_ONCE 4 /* pairs of k, about: more keep tiles waiting, fewer cost turns */
 
-typedef uint32_t nnd_lane_bits __attribute__((vector_size(NND_AMX_BYTES)));
-
 static int nnd_has_thirds;
 
 void nnd_begin_thirds(void) { nnd_has_thirds = nnd_amx_is_there(NND_AMX_BF16); }
@@ -48,6 +46,12 @@ int nnd_thirds_of_row(nnd_size k, const float *from, nnd_size step, nnd_size thi
   return !nnd_any_lane(odd != odd);
 }
 
+/* What is left of floats when their first thirds are taken away: NaN where they have none. */
+NND_INLINE vf nnd_remainder(const float *from) {
+  const vf x = nnd_load(from);
+  return x - nnd_third_of(nnd_rounded_third(x));
+}
+
 /* The thirds of pair `pair` of k of a block of a vector, of which `left` k are there; `others` vectors behind it are looked
  * at alone. */
 NND_INLINE void nnd_thirds_of_pair(const float *floats, nnd_size step, nnd_size left, int pair, int others,
@@ -58,16 +62,15 @@ NND_INLINE void nnd_thirds_of_pair(const float *floats, nnd_size step, nnd_size 
   vf even = 2 * pair < left ? nnd_load(from) : nnd_splat(0.0f);
   vf next = 2 * pair + 1 < left ? nnd_load(from + step) : nnd_splat(0.0f);
   for (int v = 1; v <= others; v++) {
-    if (2 * pair < left) *odd += nnd_load(from + v * NND_LANES) * 0.0f;
-    if (2 * pair + 1 < left) *odd += nnd_load(from + step + v * NND_LANES) * 0.0f;
+    if (2 * pair < left) *odd += nnd_remainder(from + v * NND_LANES) * 0.0f;
+    if (2 * pair + 1 < left) *odd += nnd_remainder(from + step + v * NND_LANES) * 0.0f;
   }
-  *odd += even * 0.0f;
-  *odd += next * 0.0f;
   NND_UNROLL
   for (int i = 0; i < NND_THIRDS; i++) {
-    const vi upper = nnd_upper_third(next);
-    *(vi *)(to + i * third + pair * NND_AMX_BYTES) = (vi)((nnd_lane_bits)even >> 16) | upper;
-    even -= (vf)nnd_upper_third(even), next -= (vf)upper;
+    const nnd_lane_bits low = nnd_rounded_third(even), high = nnd_rounded_third(next);
+    *(nnd_lane_bits *)(to + i * third + pair * NND_AMX_BYTES) = low >> 16 | (high & 0xffff0000u);
+    even -= nnd_third_of(low), next -= nnd_third_of(high);
+    if (i == 0) *odd += (even + next) * 0.0f;
   }
 }
 

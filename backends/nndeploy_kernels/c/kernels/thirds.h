@@ -29,8 +29,11 @@ NND_INLINE nnd_size nnd_thirds_bytes(nnd_size rows, nnd_size k) {
 }
 
 #if NND_HAS_THIRDS
-/* The upper eight bits of each significand: what is left of a float is exact. */
-NND_INLINE vi nnd_upper_third(vf x) { return (vi)x & (int32_t)0xffff0000; }
+/* The bits of each float, of which the upper half is its first third: the nearest bfloat16, whose difference is exact. The
+ * largest floats have none: infinity is nearer. */
+typedef uint32_t nnd_lane_bits __attribute__((vector_size(4 * NND_LANES)));
+NND_INLINE nnd_lane_bits nnd_rounded_third(vf x) { return (nnd_lane_bits)x + 0x8000u; }
+NND_INLINE vf nnd_third_of(nnd_lane_bits rounded) { return (vf)(rounded & 0xffff0000u); }
 
 /* Whether this machine has such tiles, and products of `rows` x `k` x `columns` are quicker by them. */
 int nnd_thirds_pay(nnd_size rows, nnd_size k, nnd_size columns);
@@ -40,11 +43,11 @@ NND_INLINE void nnd_thirds_of(vf *x, nnd_size third, char *to, vf *odd) {
   typedef uint16_t sixteens __attribute__((vector_size(NND_AMX_BYTES)));
   NND_UNROLL
   for (int i = 0; i < NND_THIRDS; i++) {
+    const nnd_lane_bits low = nnd_rounded_third(x[0]), high = nnd_rounded_third(x[1]);
     *(sixteens *)(to + i * third) =
-        __builtin_shufflevector((sixteens)x[0], (sixteens)x[1], 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
+        __builtin_shufflevector((sixteens)low, (sixteens)high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
                                 31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
-    NND_UNROLL
-    for (int h = 0; h < 2; h++) x[h] -= (vf)nnd_upper_third(x[h]);
+    x[0] -= nnd_third_of(low), x[1] -= nnd_third_of(high);
     if (i == 0) *odd += (x[0] + x[1]) * 0.0f;
   }
 }
