@@ -20,15 +20,15 @@
 #define NND_TILE_BYTES (NND_AMX_ROWS * NND_AMX_BYTES)
 #define NND_CUT_AT_ONCE 4 /* pairs of k, about: more keep tiles waiting, fewer cost turns */
 
-static int nnd_has_thirds;
+static int nnd_amx_has_thirds;
 
-void nnd_begin_thirds(void) { nnd_has_thirds = nnd_amx_is_there(NND_AMX_BF16); }
+void nnd_begin_thirds(void) { nnd_amx_has_thirds = nnd_amx_is_there(NND_AMX_BF16); }
 
 int nnd_thirds_pay(nnd_size rows, nnd_size k, nnd_size columns) {
   if (rows < NND_THIRDS_LEAST_ROWS || k < NND_THIRDS_LEAST_K || columns < NND_THIRDS_LEAST_COLUMNS) return 0;
   if (3 * k < 2 * nnd_thirds_blocks(k) * NND_THIRDS_K && NND_THIRDS_LEAST_K > 1)
     return 0; /* zeros are multiplied too */
-  return nnd_has_thirds && nnd_amx_is_permitted();
+  return nnd_amx_has_thirds && nnd_amx_is_permitted();
 }
 
 int nnd_thirds_of_row(nnd_size k, const float *from, nnd_size step, nnd_size third, char *to) {
