@@ -160,6 +160,22 @@ def test_a_thread_that_goes_on_with_another_run_at_once_sleeps_before_it(virtual
         assert first[1] - first[0] >= 0.1 * MS - 1
 
 
+def test_a_run_shorter_than_a_burst_fills_its_time_behind_a_sleep_at_its_begin(virtual_pace: VirtualPace) -> None:
+    plan = serial_plan(np.full(4, 0.2 * MS), np.full(4, False), 40 * MS, 0.0)
+    item = ItemMemory(4, 1)
+    item.take(PlanMemory(plan, np.arange(4)))
+    for _ in range(2):
+        virtual_pace.begin(item.address, 0, 40 * MS)
+        for number in range(4):
+            virtual_pace.work(200 * US)
+            virtual_pace.point(number)
+        virtual_pace.end()
+        virtual_pace.work(2 * MS)
+    first, last = item.timeline().sleeps
+    assert first[0] == 0
+    assert last[1] == pytest.approx(39.8 * MS, abs=1)
+
+
 def test_a_thread_that_goes_on_with_a_run_that_is_late_already_does_not_sleep_before_it(virtual_pace) -> None:
     plan = serial_plan(np.full(4, 0.8 * MS), np.full(4, False), 40 * MS, 0.0)
     item = ItemMemory(4, 1)

@@ -124,7 +124,7 @@ static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_
   const double left = 1.0 - worker->spent, remaining = plan->total - done;
   const int is_last = weight >= 1.0 - 1e-9; /* no sleep is planned behind this point */
   const int has_worked = (double)(now - worker->wake) + next > plan->burst;
-  const int is_due = has_worked || (is_last && worker->sleeps == 0);
+  const int is_due = has_worked || (is_last && worker->spent <= 0.0); /* the sleep at the begin spends nothing */
   if (!is_due || next <= 0.0 || (left <= 0.0 && plan->burst <= 0.0)) return 0.0;
   const double worked = (double)(now - item->begin - worker->slept), known = plan->total * NND_KNOWN;
   const double stretch = (plan->stretch * known + nnd_max(worked, done)) / (known + done);
