@@ -377,8 +377,8 @@ SUITES = {
         by_processor=True,
     ),
     "checkouts": Suite(
-        _checkout_subjects, _checkout_engines, [(THIS, (OTHER,))], (OTHER, THIS), (THIS,), _of(THIS), bound=2e-3,
-        spared=(OTHER,),
+        _checkout_subjects, _checkout_engines, [(THIS, (OTHER,))], (OTHER, THIS), (THIS,),
+        lambda _, found: found.outputs.get(OTHER, found.outputs[THIS]), bound=2e-3, spared=(OTHER,),
     ),
 }  # fmt: skip
 """Bounds: rounding that falls on either side of a step of a scale, layer after layer; Winograd's products of rivals."""
