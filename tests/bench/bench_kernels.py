@@ -20,6 +20,8 @@ the conversions of layout that each needs; one thread, interleaved as above. Out
 steps twice, where arrays lie makes up to 0.05 of difference. With --tuned the steps of each case are tuned first, as
 `nndeploy tune` does: windows, blocks, stores, a window of the whole image, which is the pair apart.
 
+`errors`: products of float32 beside float64, as the level does them and without tiles of AMX.
+
 `networks`: whole networks with their pairs as one step, and with all pairs apart.
 """
 
@@ -50,6 +52,7 @@ from nndeploy_native.steps.movement import JoinPlain, View
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
 from plan_calls import Call, aligned, plan_call, raced
+from product_errors import tell_errors
 from report import Report, add_models, bench_parser, geometric_mean, numbers, words
 
 sys.path.append(str(ROOT / "tests"))
@@ -65,7 +68,9 @@ FEW, GOALS_NS = 8, {1: 30.0, 2: 3000.0}
 
 def main() -> None:
     parser = bench_parser(__doc__)
-    parser.add_argument("what", choices=("products", "steps", "fusion", "networks"), nargs="?", default="products")
+    parser.add_argument(
+        "what", choices=("products", "errors", "steps", "fusion", "networks"), nargs="?", default="products"
+    )
     parser.add_argument("--kind", type=words, default="connected,matmul", help="of `products`")
     parser.add_argument("--only", default="", metavar="KxN", help="of `products`: one of the sizes")
     parser.add_argument("--rows", type=numbers, default="", metavar="M,M...", help="of `products`")
@@ -82,9 +87,8 @@ def main() -> None:
     options = parser.parse_args()
     lib = loaded(options.library) if options.library else library(options.level)
     with Report(options, "speed.md", f"Kernel library: {options.what}") as report:
-        {"products": _products, "steps": _steps, "fusion": race_pairs, "networks": race_networks}[options.what](
-            report, lib, options
-        )
+        tables = {"products": _products, "errors": tell_errors, "steps": _steps}
+        {**tables, "fusion": race_pairs, "networks": race_networks}[options.what](report, lib, options)
 
 
 # Products
