@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from exact_networks import exact_network
 from kernel_library import BF16_ALONE, BF16_AMX, BF16_AMX_MODEL, HOST, LEVELS_HERE, on_each, told_steps
 from native_models import Array, built, kernels_of, model_of, run
 from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
@@ -71,15 +72,9 @@ NETWORKS = {
 def network(name: str) -> tuple[ir.Model, Artifact, dict[str, Array]]:
     """Returns a network, its plan, and inputs."""
     shape, kernel, body, weights = NETWORKS[name]
-    numbers = np.random.default_rng(len(name))
-    constants = {"low": np.array(-3, np.float32), "high": np.array(9, np.float32)}
-    for weight, size in weights.items():
-        constants[weight] = numbers.choice([-1, 0, 0, 0, 1], size).astype(np.float32)
-    sizes = ",".join("hijk"[: len(shape)])
-    model = model_of(f"g (float[{','.join(map(str, shape))}] x) => (float[{sizes}] y) {{ {body} }}", constants)
-    artifact = built(model)
+    model, artifact, inputs = exact_network(len(name), shape, body, weights)
     assert kernel in "".join(kernels_of(artifact)), kernels_of(artifact)
-    return model, artifact, {"x": numbers.choice([-1, 0, 1], shape).astype(np.float32)}
+    return model, artifact, inputs
 
 
 @pytest.mark.parametrize("name", NETWORKS)

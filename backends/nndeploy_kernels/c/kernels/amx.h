@@ -89,6 +89,31 @@ NND_INLINE void nnd_amx_take(int rows, int block, int of_rows) {
   } while (0)
 typedef uint32_t nnd_amx_whole __attribute__((vector_size(4 * NND_LANES), aligned(4)));
 
+/* Sums of a strip, or of two, by one vector or two begin in tiles 0 to 3; in those that are not used as zeros. */
+NND_INLINE NND_AMX_TARGET void nnd_amx_begin_sums(int strips, int vectors, const void *first) {
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  if (!first) {
+    _tile_zero(0);
+    return;
+  }
+  const char *second = (const char *)first + NND_AMX_BYTES;
+  _tile_loadd(0, first, 0);
+  if (vectors > 1) _tile_loadd(1, second, 0);
+  if (strips > 1) _tile_loadd(2, first, 0);
+  if (strips > 1 && vectors > 1) _tile_loadd(3, second, 0);
+}
+
+NND_INLINE NND_AMX_TARGET void nnd_amx_store_sums(int strips, int vectors, const struct nnd_amx_blocks *b) {
+  const nnd_size row = b->sums_row * (nnd_size)sizeof(int32_t);
+  char *sums = b->sums[0], *below = b->sums[strips - 1];
+  _tile_stored(0, sums, row);
+  if (vectors > 1) _tile_stored(1, sums + NND_AMX_BYTES, row);
+  if (strips > 1) _tile_stored(2, below, row);
+  if (strips > 1 && vectors > 1) _tile_stored(3, below + NND_AMX_BYTES, row);
+}
+
 /* `at_once`: how often to go on with what ends after each block. */
 NND_INLINE NND_AMX_TARGET void nnd_amx_multiply(int strips, int vectors, enum nnd_amx_kind kind,
                                                 const struct nnd_amx_blocks *b, nnd_amx_ender end_some, void *ending,
@@ -97,18 +122,7 @@ NND_INLINE NND_AMX_TARGET void nnd_amx_multiply(int strips, int vectors, enum nn
   const char *weights = b->weights;
   int is_second = 0;
   nnd_amx_take(b->height, (int)b->size, 6);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  if (b->first) {
-    const char *second = (const char *)b->first + NND_AMX_BYTES;
-    _tile_loadd(0, b->first, 0);
-    if (vectors > 1) _tile_loadd(1, second, 0);
-    if (strips > 1) _tile_loadd(2, b->first, 0);
-    if (strips > 1 && vectors > 1) _tile_loadd(3, second, 0);
-  } else {
-    _tile_zero(0);
-  }
+  nnd_amx_begin_sums(strips, vectors, b->first);
   for (nnd_size tap = 0; tap < b->taps; tap++) {
     const char *one = b->rows[0] + b->offsets[tap], *other = b->rows[strips - 1] + b->offsets[tap];
     for (nnd_size i = 0; i < b->count; i++, weights += of_block, one += b->block, other += b->block) {
@@ -141,13 +155,9 @@ NND_INLINE NND_AMX_TARGET void nnd_amx_multiply(int strips, int vectors, enum nn
   }
   while (end_some(ending)) {
   }
-  const nnd_size row = b->sums_row * (nnd_size)sizeof(int32_t);
-  char *sums = b->sums[0], *below = b->sums[strips - 1];
-  _tile_stored(0, sums, row);
-  if (vectors > 1) _tile_stored(1, sums + NND_AMX_BYTES, row);
-  if (strips > 1) _tile_stored(2, below, row);
-  if (strips > 1 && vectors > 1) _tile_stored(3, below + NND_AMX_BYTES, row);
+  nnd_amx_store_sums(strips, vectors, b);
   if ((strips > 1 && vectors > 1) || b->taps * b->count == 1) return;
+  char *sums = b->sums[0], *below = b->sums[strips - 1];
   NND_AMX_JOIN(3, sums);
   if (strips > 1) NND_AMX_JOIN(1, below);
   if (vectors > 1) NND_AMX_JOIN(2, sums + NND_AMX_BYTES);

@@ -76,6 +76,15 @@ NND_INLINE struct nnd_ending_pixels nnd_ending_before(const struct nnd_pixel_job
   return (struct nnd_ending_pixels){j->end, before->ended, before->ended + before->num_ended, 0, j->stream};
 }
 
+/* What becomes of sums of some pixels of a line by one vector, `row` floats apart. */
+NND_INLINE struct nnd_ended_pixels nnd_ended_of(const struct nnd_pixel_job *j, nnd_size line, nnd_size pixel,
+                                                nnd_size pixels, nnd_size block, const float *sums, nnd_size row) {
+  const nnd_size at = block * j->out_plane + line * j->out_line + pixel * NND_LANES;
+  return (struct nnd_ended_pixels){sums,        row,
+                                   pixels,      j->end->residual ? j->residual + at : j->out /* read where it is one */,
+                                   j->out + at, nnd_end_number(j->end, j->numbers, block)};
+}
+
 /* Strips `strip` and, where there is one, the next, counted from line to line, by `vectors` vectors from `block` on: what
  * is to be multiplied next. Returns what ends meanwhile. */
 NND_INLINE struct nnd_ending_pixels nnd_next_pair(const struct nnd_pixel_job *j, struct nnd_amx_blocks *b,
@@ -90,16 +99,9 @@ NND_INLINE struct nnd_ending_pixels nnd_next_pair(const struct nnd_pixel_job *j,
     const nnd_size line = (strip + s) / j->strips.count, pixel = (strip + s) % j->strips.count * j->strips.each;
     const nnd_size pixels = line < j->lines ? nnd_min(j->strips.each, j->width - pixel) : 0;
     b->sums[s] = tile->sums[s];
-    for (int v = 0; v < vectors && pixels > 0; v++) {
-      const nnd_size at = (block + v) * j->out_plane + line * j->out_line + pixel * NND_LANES;
+    for (int v = 0; v < vectors && pixels > 0; v++)
       tile->ended[tile->num_ended++] =
-          (struct nnd_ended_pixels){tile->sums[s] + v * NND_LANES,
-                                    b->sums_row,
-                                    pixels,
-                                    j->end->residual ? j->residual + at : j->out /* read where it is one */,
-                                    j->out + at,
-                                    nnd_end_number(j->end, j->numbers, block + v)};
-    }
+          nnd_ended_of(j, line, pixel, pixels, block + v, tile->sums[s] + v * NND_LANES, b->sums_row);
   }
   state->number = !state->number;
   return e;

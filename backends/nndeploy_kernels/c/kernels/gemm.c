@@ -12,6 +12,7 @@
 #define NND_GEMM_LEAST_OF_BITS 384 /* the same of weights of few bits, which each group unpacks: few groups pay */
 #define NND_GEMM_PART_IN_PLACE 256 /* the same of `b` that is not in panels, in pages that its rows lie in */
 #define NND_PAGE_FLOATS 1024
+#define NND_THIRDS_UNITS 2 /* of a thread, of those that are cut in thirds */
 #define NND_GEMM_SPLIT (NND_PANEL == 4 ? 2 : 4)
 #define NND_DOT_ROWS 4
 #define NND_DOT_COLUMNS 4
@@ -484,8 +485,10 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, struct nnd_gemm_caches
   g->by_thirds = !g->a_is_packed && nnd_thirds_pay(g->rows, g->inner, g->columns);
   const nnd_size thirds_of_tile = nnd_thirds_bytes(NND_GEMM_ROWS, g->part);
   g->groups = nnd_ceil_div(g->tiles, nnd_max(1, g->by_thirds ? caches.rows / 2 / thirds_of_tile : most / of_tile));
-  if (threads > 1) /* as many units as let threads share them evenly */
-    g->groups = nnd_max(g->groups, nnd_min(g->tiles, nnd_ceil_div(8 * threads, nnd_max(1, g->panels * products))));
+  /* as many units as let threads share them evenly; each group cuts the weights anew, and few rows fill no strips */
+  const nnd_size units = (g->by_thirds ? NND_THIRDS_UNITS : 8) * threads;
+  if (threads > 1)
+    g->groups = nnd_max(g->groups, nnd_min(g->tiles, nnd_ceil_div(units, nnd_max(1, g->panels * products))));
   const int is_there = g->a_is_packed || (g->rows == 1 && g->a_step == 1);
   const nnd_size tiles_at_once = nnd_ceil_div(g->tiles, g->groups), panel = g->part * NND_GEMM_COLUMNS;
   g->tile_floats = is_there ? 0 : tiles_at_once * of_tile;
@@ -734,6 +737,14 @@ NND_INLINE const float *nnd_gemm_floats(const struct nnd_gemm *g, const struct n
   return d->b + panel * NND_GEMM_COLUMNS * g->inner + begin * nnd_gemm_vectors(g->columns, panel) * NND_LANES;
 }
 
+/* The same where scratch held thirds, and does not any more. */
+static void nnd_gemm_group_instead(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group,
+                                   nnd_size part, nnd_size panel, nnd_size end, char *scratch) {
+  if (d->held) *d->held = -1;
+  nnd_gemm_group(g, d, group, part, panel, end, (float *)scratch);
+  if (d->held) *d->held = -1;
+}
+
 /* The same in thirds. Where a panel holds what is not finite it is left to multiply-adds, and all panels where the rows
  * do. */
 static void nnd_gemm_group_in_thirds(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group,
@@ -758,15 +769,11 @@ static void nnd_gemm_group_in_thirds(const struct nnd_gemm *g, const struct nnd_
     }
     nnd_gemm_end_thirds(&t);
     if (is_finite) return;
-    if (d->held) *d->held = -1;
-    nnd_gemm_group(g, d, group, part, panel, panel + 1, (float *)scratch);
-    if (d->held) *d->held = -1;
+    nnd_gemm_group_instead(g, d, group, part, panel, panel + 1, scratch);
     panel++;
   }
 #endif
-  if (panel >= end) return;
-  nnd_gemm_group(g, d, group, part, panel, end, (float *)scratch);
-  if (d->held) *d->held = -1; /* scratch holds floats, and no thirds */
+  if (panel < end) nnd_gemm_group_instead(g, d, group, part, panel, end, scratch);
 }
 
 void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last,

@@ -17,7 +17,7 @@ int nnd_gemm_begin_thirds(struct nnd_gemm_thirds *t, const struct nnd_gemm *g, c
   const nnd_size first = part * g->part, k = nnd_min(g->part, g->inner - first), number = d->first_group + group;
   t->g = g, t->d = d, t->begin = begin, t->rows = rows, t->part = part, t->k = k;
   t->strips = nnd_thirds_strips(rows);
-  t->is_quad = nnd_thirds_are_a_quad(t->strips, rows);
+  t->is_quad = nnd_thirds_are_a_quad(rows);
   t->weights = scratch, t->thirds = scratch + nnd_max(NND_THIRDS_RING, 2 * nnd_gemm_panel_bytes(g->part));
   t->now = 0, t->pairs[1].endings[0].left = t->pairs[1].endings[1].left = 0;
   t->cut.floats = NULL;
@@ -71,13 +71,10 @@ static int nnd_gemm_quads(struct nnd_gemm_thirds *t, nnd_size panel, const float
   return 1;
 }
 
+/* The cut of a panel, of nothing where its floats are not there yet. */
 NND_INLINE struct nnd_thirds_cut nnd_gemm_cut_of(const struct nnd_gemm_thirds *t, nnd_size panel, const float *floats) {
-  return (struct nnd_thirds_cut){.floats = floats,
-                                 .to = t->weights + panel % 2 * nnd_gemm_panel_bytes(t->g->part),
-                                 .k = t->k,
-                                 .all = floats ? nnd_thirds_blocks(t->k) * NND_THIRDS_K / 2 : 0,
-                                 .vectors = floats ? nnd_gemm_vectors_of(t, panel) : 1,
-                                 .is_finite = 1};
+  return nnd_thirds_cut_of(floats, floats ? t->k : 0, floats ? nnd_gemm_vectors_of(t, panel) : 1,
+                           t->weights + panel % 2 * nnd_gemm_panel_bytes(t->g->part));
 }
 
 /* First the pair before ends, then the next panel is cut. */

@@ -38,23 +38,6 @@ int nnd_thirds_of_pixels(const float *in, nnd_size plane, nnd_size channels, nnd
   return !nnd_any_lane(odd != odd);
 }
 
-/* What the sums of four strips by a vector become. */
-static void nnd_end_quad(const struct nnd_pixel_job *j, nnd_size block, struct nnd_pixel_tile *tile) {
-  tile->num_ended = 0;
-  for (int s = 0; s < 4; s++) {
-    const nnd_size pixel = s * j->strips.each, pixels = nnd_min(j->strips.each, j->width - pixel);
-    const nnd_size at = block * j->out_plane + pixel * NND_LANES;
-    if (pixels <= 0) return;
-    tile->ended[tile->num_ended++] =
-        (struct nnd_ended_pixels){tile->sums[0] + s * j->strips.each * NND_LANES,
-                                  NND_LANES,
-                                  pixels,
-                                  j->end->residual ? j->residual + at : j->out /* read where it is one */,
-                                  j->out + at,
-                                  nnd_end_number(j->end, j->numbers, block)};
-  }
-}
-
 /* Returns 0 where a weight of the panel is not finite. */
 static int nnd_pixel_quads(const struct nnd_pixel_job *j, nnd_size channels, nnd_size panel, int vectors,
                            const char *rows, struct nnd_pixel_state *state) {
@@ -75,7 +58,8 @@ static int nnd_pixel_quads(const struct nnd_pixel_job *j, nnd_size channels, nnd
     nnd_thirds_multiply_quad(&q, nnd_end_some_pixels, &e, at_once);
     state->tiles[!state->number].num_ended = 0;
     if (!q.is_finite) return 0; /* the first vector's are those of the panel */
-    nnd_end_quad(j, block, tile);
+    tile->ended[0] = nnd_ended_of(j, 0, 0, j->width, block, tile->sums[0], NND_LANES); /* strips follow each other */
+    tile->num_ended = 1;
     state->number = !state->number;
   }
   return 1;
@@ -100,12 +84,9 @@ NND_INLINE int nnd_vectors_of_panel(const struct nnd_pixel_job *j, nnd_size pane
 
 NND_INLINE struct nnd_thirds_cut nnd_cut_of_panel(const struct nnd_pixel_job *j, nnd_size channels, nnd_size panel) {
   char *weights = (char *)j->packed;
-  return (struct nnd_thirds_cut){.floats = j->weights + panel * NND_PANEL * NND_LANES * channels,
-                                 .to = weights + panel % 2 * nnd_thirds_bytes(NND_MOST_VECTORS * NND_LANES, channels),
-                                 .k = channels,
-                                 .all = panel < j->panels ? nnd_thirds_blocks(channels) * NND_THIRDS_K / 2 : 0,
-                                 .vectors = nnd_vectors_of_panel(j, panel),
-                                 .is_finite = 1};
+  return nnd_thirds_cut_of(j->weights + panel * NND_PANEL * NND_LANES * channels, panel < j->panels ? channels : 0,
+                           nnd_vectors_of_panel(j, panel),
+                           weights + panel % 2 * nnd_thirds_bytes(NND_MOST_VECTORS * NND_LANES, channels));
 }
 
 /* The same of pairs of strips; `cut` goes on to the next panel. */
@@ -136,7 +117,7 @@ static int nnd_pixel_pairs(const struct nnd_pixel_job *j, nnd_size channels, nnd
 
 nnd_size nnd_multiply_pixel_thirds(const struct nnd_pixel_job *j, nnd_size channels) {
   const char *rows = (const char *)j->packed + nnd_weight_thirds_bytes(channels);
-  const int is_quad = nnd_thirds_are_a_quad(j->strips, j->width);
+  const int is_quad = nnd_thirds_are_a_quad(j->width);
   struct nnd_thirds_cut cut = nnd_cut_of_panel(j, channels, 0);
   struct nnd_pixel_state state;
   state.number = state.tiles[0].num_ended = state.tiles[1].num_ended = 0;

@@ -11,10 +11,12 @@
 #define NND_THIRDS_LEAST_ROWS 32
 #define NND_THIRDS_LEAST_K 32
 #define NND_THIRDS_LEAST_COLUMNS 48
+#define NND_THIRDS_LEAST_PIXELS 128
 #else
 #define NND_THIRDS_LEAST_ROWS 1
 #define NND_THIRDS_LEAST_K 1
 #define NND_THIRDS_LEAST_COLUMNS 1
+#define NND_THIRDS_LEAST_PIXELS 1
 #endif
 
 #define NND_TILE_BYTES (NND_AMX_ROWS * NND_AMX_BYTES)
@@ -29,6 +31,10 @@ int nnd_thirds_pay(nnd_size rows, nnd_size k, nnd_size columns) {
   if (3 * k < 2 * nnd_thirds_blocks(k) * NND_THIRDS_K && NND_THIRDS_LEAST_K > 1)
     return 0; /* zeros are multiplied too */
   return nnd_amx_has_thirds && nnd_amx_is_permitted();
+}
+
+int nnd_thirds_pay_for_pixels(nnd_size pixels, nnd_size channels, nnd_size out_channels) {
+  return pixels >= NND_THIRDS_LEAST_PIXELS && nnd_thirds_pay(pixels, channels, out_channels);
 }
 
 int nnd_thirds_of_row(nnd_size k, const float *from, nnd_size step, nnd_size third, char *to) {
@@ -113,17 +119,7 @@ NND_INLINE NND_AMX_TARGET void nnd_thirds_of_strips(int vectors, const struct nn
   const nnd_size third = b->height * NND_AMX_BYTES, of_weights = b->wide * NND_TILE_BYTES;
   const char *one = b->rows[0], *other = b->rows[1], *weights = b->weights;
   nnd_amx_take(b->height, NND_AMX_BYTES, 6);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  if (b->first) {
-    const char *second = (const char *)b->first + NND_AMX_BYTES;
-    _tile_loadd(0, b->first, 0);
-    _tile_loadd(2, b->first, 0);
-    if (vectors > 1) _tile_loadd(1, second, 0);
-    if (vectors > 1) _tile_loadd(3, second, 0);
-  }
+  nnd_amx_begin_sums(2, vectors, b->first);
 #define NND_ROWS_OF(i)                                                                                                 \
   _tile_loadd(4, one + (i) * third, NND_AMX_BYTES);                                                                    \
   _tile_loadd(5, other + (i) * third, NND_AMX_BYTES);
@@ -154,12 +150,7 @@ NND_INLINE NND_AMX_TARGET void nnd_thirds_of_strips(int vectors, const struct nn
 #undef NND_ROWS_OF
   while (end_some(ending)) {
   }
-  const nnd_size row = b->sums_row * (nnd_size)sizeof(float);
-  char *sums = b->sums[0], *below = b->sums[1];
-  _tile_stored(0, sums, row);
-  _tile_stored(2, below, row);
-  if (vectors > 1) _tile_stored(1, sums + NND_AMX_BYTES, row);
-  if (vectors > 1) _tile_stored(3, below + NND_AMX_BYTES, row);
+  nnd_amx_store_sums(2, vectors, b);
 }
 
 NND_AMX_TARGET void nnd_thirds_multiply_pair(const struct nnd_amx_blocks *b, nnd_amx_ender end_some, void *ending,

@@ -38,6 +38,9 @@ NND_INLINE vf nnd_third_of(nnd_lane_bits rounded) { return (vf)(rounded & 0xffff
 /* Whether this machine has such tiles, and products of `rows` x `k` x `columns` are quicker by them. */
 int nnd_thirds_pay(nnd_size rows, nnd_size k, nnd_size columns);
 
+/* The same of an image's pixels: fewer are quicker where they lie. */
+int nnd_thirds_pay_for_pixels(nnd_size pixels, nnd_size channels, nnd_size out_channels);
+
 /* 32 floats as one row of a tile for each third, which lie `third` bytes apart; `odd` becomes NaN where one is not finite. */
 NND_INLINE void nnd_thirds_of(vf *x, nnd_size third, char *to, vf *odd) {
   typedef uint16_t sixteens __attribute__((vector_size(NND_AMX_BYTES)));
@@ -76,11 +79,9 @@ struct nnd_thirds_quad {
 
 /* Few rows are one quad. Of more rows, two strips meet two vectors: then each panel is cut once, to the second cache,
  * while the one before is multiplied. */
+NND_INLINE int nnd_thirds_are_a_quad(nnd_size rows) { return rows <= 4 * NND_AMX_ROWS; }
 NND_INLINE struct nnd_amx_strips nnd_thirds_strips(nnd_size rows) {
-  return nnd_amx_strips_of(rows, rows <= 4 * NND_AMX_ROWS ? 4 : 2);
-}
-NND_INLINE int nnd_thirds_are_a_quad(struct nnd_amx_strips strips, nnd_size rows) {
-  return rows <= 4 * NND_AMX_ROWS && strips.count == 4;
+  return nnd_amx_strips_of(rows, nnd_thirds_are_a_quad(rows) ? 4 : 2);
 }
 
 /* A panel of weights on its way to [block][third][vector][k / 2][c][2], some pairs of k after the other. */
@@ -90,6 +91,14 @@ struct nnd_thirds_cut {
   nnd_size k, done, all, each; /* pairs of k: those that are cut, of how many; each time */
   int vectors, is_finite;      /* as far as it is cut */
 };
+NND_INLINE struct nnd_thirds_cut nnd_thirds_cut_of(const float *floats, nnd_size k, int vectors, char *to) {
+  return (struct nnd_thirds_cut){.floats = floats,
+                                 .to = to,
+                                 .k = k,
+                                 .all = nnd_thirds_blocks(k) * NND_THIRDS_K / 2,
+                                 .vectors = vectors,
+                                 .is_finite = 1};
+}
 void nnd_thirds_cut_some(struct nnd_thirds_cut *cut, nnd_size pairs);
 
 /* Spreads what is left of a cut over so many products of pairs of strips, of `blocks` blocks, each of which ends the one
@@ -106,6 +115,9 @@ void nnd_thirds_multiply_quad(struct nnd_thirds_quad *quad, nnd_amx_ender end_so
 NND_INLINE int nnd_thirds_pay(nnd_size rows, nnd_size k, nnd_size columns) {
   (void)rows, (void)k, (void)columns;
   return 0;
+}
+NND_INLINE int nnd_thirds_pay_for_pixels(nnd_size pixels, nnd_size channels, nnd_size out_channels) {
+  return nnd_thirds_pay(pixels, channels, out_channels);
 }
 #endif
 

@@ -88,22 +88,22 @@ static void nnd_expand_tiles(const struct nnd_inverted_fields *t, struct nnd_til
 }
 
 /* By tiles of AMX, of the pixels of rows [from, to) of the input, packed from the first one on: panel `panel` to the ring;
- * without it (-1) these are packed. Returns 0 where something is not finite. */
-static int nnd_expand_tiled(const struct nnd_inverted_fields *t, nnd_size panel, nnd_size from, nnd_size to,
-                            struct nnd_pointwise_data d, nnd_elem *ring) {
+ * without it (-1) these are packed. */
+static void nnd_expand_tiled(const struct nnd_inverted_fields *t, nnd_size panel, nnd_size from, nnd_size to,
+                             struct nnd_pointwise_data d, nnd_elem *ring) {
   const nnd_size row = t->depthwise.x.size, channels = t->expand.in_channels;
   nnd_elem *packed = d.packed;
   while (from < to) { /* rows side by side in the ring */
     const nnd_size slot = from % t->depthwise.ring, count = nnd_min(to - from, t->depthwise.ring - slot);
     const nnd_size pixels = count * row;
     d.out = ring + slot * row * NND_LANES;
-    if (panel < 0 ? !nnd_pack_pixels(&t->expand, d.in + from * row * NND_LANES, pixels, packed)
-                  : !nnd_multiply_packed(&t->expand, pixels, panel, panel + 1, d, packed))
-      return 0;
-    packed += nnd_packed_pixels_bytes(pixels, channels) / (nnd_size)sizeof *packed;
+    if (panel < 0)
+      nnd_bf16_pack_pixels(d.in + from * row * NND_LANES, t->expand.in_plane, channels, pixels, packed);
+    else
+      nnd_multiply_packed(&t->expand, pixels, panel, panel + 1, d, packed);
+    packed += nnd_bf16_packed_bytes(pixels, channels) / (nnd_size)sizeof *packed;
     from += count;
   }
-  return 1;
 }
 
 /* One panel: rows [from, to) of the input are expanded, then the depthwise part of `rows` output rows from `row` on.
@@ -125,7 +125,8 @@ static void nnd_inverted_panel(const struct nnd_inverted_fields *t, nnd_size pan
   const nnd_size tiles = nnd_ceil_div(x.size, each);
   struct nnd_tile_job job = nnd_pointwise_job(&t->expand, NND_WHOLE, vectors, expand);
   nnd_size expanded = 0;
-  if (expand.packed && nnd_expand_tiled(t, panel, from, to, expand, ring)) {
+  if (NND_HAS_TILES && expand.packed) {
+    nnd_expand_tiled(t, panel, from, to, expand, ring);
     expanded = tiles;
   } else if (t->is_whole && s->ring == s->y.size) { /* all rows as one */
     nnd_pointwise_panel(&t->expand, NND_WHOLE, s->ring * x.size, vectors, has_half, expand, nnd_no_prefetch);
@@ -164,7 +165,7 @@ static void nnd_inverted_rows(const struct nnd_inverted_fields *t, nnd_size rows
   d.project.in = first;
   d.project.out += row * width * NND_LANES;
   if (project.end.residual) d.project.residual += row * width * NND_LANES;
-  if (d.expand.packed && !nnd_expand_tiled(t, -1, from, to, d.expand, ring)) d.expand.packed = NULL;
+  if (NND_HAS_TILES && d.expand.packed) nnd_expand_tiled(t, -1, from, to, d.expand, ring);
   for (nnd_size begin = 0; begin < panels; begin += t->window.panels) {
     const nnd_size end = nnd_min(panels, begin + t->window.panels);
     for (nnd_size panel = begin; panel < end; panel++)
@@ -288,11 +289,6 @@ static int nnd_make_inverted(struct nnd_maker *m) {
   const int is_same =
       !nnd_inverted_splits(rule, &y, &x, channels, second) && !nnd_inverted_splits(t->window, &y, &x, channels, second);
   if (!is_same && !nnd_may_round(m)) t->window = rule, capacity = nnd_capacity(&by_rule, in->num_bytes);
-  /* tiles take no sums in parts: none where one thread would, or the bits would depend on how many there are */
-  const nnd_size panels = nnd_full_panels(nnd_blocks(channels)) + 1;
-  const int is_summed_whole =
-      nnd_inverted_window_for(nnd_capacity(&by_rule, in->num_bytes), &y, &x, channels).panels == panels &&
-      t->window.panels == panels;
   nnd_tell_kept(m, nnd_shape_of(m, expand->out)->num_bytes + nnd_shape_of(m, first->out)->num_bytes,
                 nnd_inverted_bytes(t->window, &y, &x, channels, &t->first_at));
   t->is_whole = t->window.rows >= y.out_size;
@@ -314,9 +310,11 @@ static int nnd_make_inverted(struct nnd_maker *m) {
                                       .end = second->end,
                                       .prefetch_weights = prefetch};
   t->channels = channels, t->images = in->sizes[0];
-  nnd_take_tiles(m, &t->expand, y.size * x.size, t->depthwise.ring * x.size + 2 * NND_AMX_ROWS);
-  if (t->expand.by_tiles) m->scratch_bytes += nnd_packed_pixels_bytes(1, expand->in_channels); /* where the ring ends */
-  if (is_summed_whole) nnd_take_tiles(m, &t->project, y.out_size * x.out_size, t->window.rows * x.out_size);
+  if (NND_HAS_TILES) { /* in thirds it gains nothing: each window would cut the weights anew */
+    /* In two parts where the ring ends: a pair of strips more. */
+    nnd_take_tiles(m, &t->expand, y.size * x.size, t->depthwise.ring * x.size + 2 * NND_AMX_ROWS);
+    nnd_take_tiles(m, &t->project, y.out_size * x.out_size, t->window.rows * x.out_size);
+  }
   t->prefetch_input = in->num_bytes > nnd_l2(m);
   m->instance->run = nnd_run_inverted;
   m->instance->chunks = 2; /* each expands again what it shares with the one before */

@@ -218,9 +218,9 @@ static void nnd_show_gemm(struct nnd_maker *m, const struct nnd_product_fields *
   static const char *const kinds[] = {"packed",   "in place",         "packed here",   "by dots",
                                       "streamed", "few rows by bits", "unpacked bits", "by amx"};
   const struct nnd_gemm *g = &t->g;
-  snprintf(m->instance->shown, sizeof m->instance->shown, "%lld of %lld x %lld x %lld, %s, %lld groups, %lld parts",
+  snprintf(m->instance->shown, sizeof m->instance->shown, "%lld of %lld x %lld x %lld, %s, %lld groups, %lld parts%s",
            (long long)t->products, (long long)g->rows, (long long)g->inner, (long long)g->columns, kinds[g->b_kind],
-           (long long)g->groups, (long long)g->parts);
+           (long long)g->groups, (long long)g->parts, nnd_shown_tiles(g->by_thirds));
 }
 
 #define NND_READ_ROWS 5 /* of fewer the matrix is not multiplied faster than it is read */

@@ -189,7 +189,7 @@ NND_INLINE nnd_size nnd_piece(const struct nnd_maker *m, nnd_size channels) {
 /* Takes tiles of AMX for a pointwise part where they are quicker for all of an image's pixels, whatever its windows are:
  * then the bits are the same. The most pixels of a window are packed behind what is in scratch. */
 NND_INLINE void nnd_take_tiles(struct nnd_maker *m, struct nnd_pointwise *s, nnd_size pixels, nnd_size of_window) {
-  if (!(NND_HAS_THIRDS ? nnd_thirds_pay(pixels, s->in_channels, s->out_channels)
+  if (!(NND_HAS_THIRDS ? nnd_thirds_pay_for_pixels(pixels, s->in_channels, s->out_channels)
                        : nnd_bf16_takes_tiles(pixels, s->in_channels, s->out_channels)))
     return;
   s->by_tiles = 1;
