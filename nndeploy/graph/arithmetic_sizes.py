@@ -4,7 +4,7 @@
 A rule tells `KnownSizes` what it finds; one that cannot find anything says nothing. Source: ONNX's operators.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -13,7 +13,7 @@ from nndeploy.graph.einsum import parsed_equation
 from nndeploy.graph.known_sizes import KnownSizes, Rule, Shape
 from nndeploy.graph.node_parameters import cast_target
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
-from nndeploy.values.size import Dim, UndecidedError, bounds, ceil_div, least, may_be_equal, most
+from nndeploy.values.size import Dim, UndecidedError, bounds, ceil_div, least, may_be_equal, most, product
 
 _SAME = (
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "CastLike",
@@ -38,6 +38,14 @@ _REDUCE = (
     "ArgMax", "ArgMin", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
     "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
 )  # fmt: skip
+
+
+_REDUCED: Mapping[str, Callable[[Shape], Dim]] = {
+    "ReduceMax": lambda elements: most(*elements),
+    "ReduceMin": lambda elements: least(*elements),
+    "ReduceProd": product,
+    "ReduceSum": sum,
+}
 
 
 def same(node: ir.Node, known: KnownSizes) -> None:
@@ -202,6 +210,9 @@ def _reduce(node: ir.Node, known: KnownSizes) -> None:
     keeps = int_attribute(node, "keepdims", 1) == 1
     sizes = [1 if axis in gone else size for axis, size in enumerate(shape) if keeps or axis not in gone]
     known.learn_shape(node.outputs[0], tuple(sizes))
+    elements, reduced = known.elements(operand(node, 0)), _REDUCED.get(node.op_type)
+    if reduced is not None and elements and len(gone) == len(shape):
+        known.learn_elements(node.outputs[0], (reduced(elements),))
 
 
 def _top(node: ir.Node, known: KnownSizes) -> None:
