@@ -9,7 +9,7 @@ from pathlib import Path
 from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, precisions, runner
 
 LIBRARIES = Path(__file__).with_name("lib")
-API_VERSION = 7
+API_VERSION = 8
 """That of nndeploy_kernels.h."""
 
 _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
@@ -43,6 +43,13 @@ _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
     "nnd_pool_make": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int)),
     "nnd_pool_free": (None, (ctypes.c_void_p,)),
     "nnd_run": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    "nnd_suppress": (
+        ctypes.c_int64,
+        (
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_void_p,
+            ctypes.c_int, ctypes.c_void_p, ctypes.c_int64,
+        ),
+    ),
     "nnd_probe": (ctypes.c_double, (ctypes.c_int, ctypes.c_int64, ctypes.c_int)),
 }  # fmt: skip
 

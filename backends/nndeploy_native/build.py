@@ -23,7 +23,8 @@ from nndeploy.plugin.interface import Artifact
 from nndeploy.values.size import Atom
 from nndeploy.values.solving import solved_symbols
 from nndeploy.values.types import DimRange
-from nndeploy_native.course import CourseDocument, course_to_json, plan_file, python_steps, read_beside_plans
+from nndeploy_native import found_steps
+from nndeploy_native.course import Course, CourseDocument, course_to_json, plan_file, python_steps, read_beside_plans
 from nndeploy_native.fusion import fused
 from nndeploy_native.lowering.context import Lowered
 from nndeploy_native.lowering.courses import CourseLowering, is_beside_plans
@@ -35,6 +36,7 @@ from nndeploy_native.plan import (
     PLAN_FORMAT_OF_COURSES,
     PLAN_FORMAT_OF_DOUBLES,
     PLAN_FORMAT_OF_FIXED,
+    PLAN_FORMAT_OF_FOUND,
     PLAN_FORMAT_OF_GROWN,
     PLAN_FORMAT_OF_HALVES,
     PLAN_FORMAT_OF_MOVED,
@@ -103,8 +105,14 @@ def _files_of_course(
     )
     files: dict[str, bytes | memoryview] = {plan_file(number): one.plan for number, one in enumerate(plans)}
     files[DOCUMENT_FILE] = course_to_json(document)
-    number = PLAN_FORMAT_OF_PYTHON_STEPS if python_steps(course) else PLAN_FORMAT_OF_COURSES
-    return files, number, "\n".join(_log(one, len(weights)) for one in plans)
+    return files, _format_of_course(course), "\n".join(_log(one, len(weights)) for one in plans)
+
+
+def _format_of_course(course: Course) -> int:
+    operators = {step.operator for step in python_steps(course)}
+    if not operators.isdisjoint(found_steps.MAKERS):
+        return PLAN_FORMAT_OF_FOUND
+    return PLAN_FORMAT_OF_PYTHON_STEPS if operators else PLAN_FORMAT_OF_COURSES
 
 
 class _Written(NamedTuple):

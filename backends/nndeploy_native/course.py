@@ -31,7 +31,8 @@ from nndeploy_native.plan import (
     data_of_document,
     document_from_data,
 )
-from nndeploy_native.python_steps import Kind, PythonStep, made_step
+from nndeploy_native.python_step import Kind, PythonStep
+from nndeploy_native.python_steps import made_step
 
 MAX_DEPTH = 16
 """Choices inside of each other."""

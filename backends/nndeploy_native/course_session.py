@@ -27,7 +27,8 @@ from nndeploy_native.course import (
 )
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_session import PlanSession
-from nndeploy_native.python_steps import Kind, PythonStep, made_step
+from nndeploy_native.python_step import Kind, PythonStep
+from nndeploy_native.python_steps import made_step
 
 _Values: TypeAlias = dict[str, Value]
 _Run: TypeAlias = Callable[[_Values], None]

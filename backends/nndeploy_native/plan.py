@@ -17,14 +17,15 @@ from nndeploy.values.types import MapType, SequenceType, TensorType, ValueType
 
 PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
 PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_MOVED = 5, 6, 7, 8
-PLAN_FORMAT_OF_COURSES, PLAN_FORMAT_OF_PYTHON_STEPS, PLAN_FORMAT_OF_DOUBLES = 9, 10, 11
-PLAN_FORMATS_OF_COURSES = (PLAN_FORMAT_OF_COURSES, PLAN_FORMAT_OF_PYTHON_STEPS)
+PLAN_FORMAT_OF_COURSES, PLAN_FORMAT_OF_PYTHON_STEPS, PLAN_FORMAT_OF_DOUBLES, PLAN_FORMAT_OF_FOUND = 9, 10, 11, 12
+PLAN_FORMATS_OF_PYTHON_STEPS = (PLAN_FORMAT_OF_PYTHON_STEPS, PLAN_FORMAT_OF_FOUND)
+PLAN_FORMATS_OF_COURSES = (PLAN_FORMAT_OF_COURSES, *PLAN_FORMATS_OF_PYTHON_STEPS)
 PLAN_FORMATS = (
     PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_MOVED, *PLAN_FORMATS_OF_COURSES,
     PLAN_FORMAT_OF_DOUBLES,
 )  # fmt: skip
 """The formats of an artifact: readers before do not know outputs that grow, float16, that a plan tells where what is
-new was put, several plans, steps of Python beside them, or float64 in one plan."""
+new was put, several plans, steps of Python beside them, float64 in one plan, or steps that find elements."""
 DTYPES = {
     "fp32": "float32", **{name: name for name in ("int32", "int64", "bool", "uint8", "int8")}, "fp16": "float16",
     "fp64": "float64",

@@ -10,9 +10,12 @@ from nndeploy_kernels.levels import WEB_ARCH, WINDOWS_ARCH
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Json
 from nndeploy_native.course import course_from_json, python_steps
-from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FORMAT_OF_PYTHON_STEPS, PLAN_FORMATS
+from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FORMATS, PLAN_FORMATS_OF_PYTHON_STEPS
 
-STEPS = frozenset(("Concat", "Equal", "Gather", "LabelEncoder", "Reshape", "Take", "TextBytes", "Transpose", "ZipMap"))
+STEPS = frozenset((
+    "Compress", "Concat", "Equal", "Gather", "LabelEncoder", "NonMaxSuppression", "NonZero", "Reshape", "Take",
+    "TextBytes", "Transpose", "ZipMap",
+))  # fmt: skip
 """Steps beside plans that the program runs too."""
 
 
@@ -40,7 +43,7 @@ def why_not_alone(metadata: Mapping[str, Json], file: Callable[[str], bytes | me
     """Returns what of an artifact needs Python, "" where nothing does."""
     if metadata.get("format") not in PLAN_FORMATS:
         return f"a plan of format {metadata.get('format')}"
-    if metadata["format"] != PLAN_FORMAT_OF_PYTHON_STEPS:
+    if metadata["format"] not in PLAN_FORMATS_OF_PYTHON_STEPS:
         return ""
     steps = python_steps(course_from_json(bytes(file(DOCUMENT_FILE))).course)
     if others := sorted({step.operator for step in steps} - STEPS):

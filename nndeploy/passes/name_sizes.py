@@ -14,12 +14,8 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from nndeploy.graph.infer_sizes import known_sizes
-from nndeploy.graph.known_sizes import KnownSizes
-from nndeploy.graph.operators import graphs_entered_without_inputs
+from nndeploy.graph.named_sizes import name_sizes
 from nndeploy.passes.model_pass import ModelPass
-from nndeploy.values.size import Dim
-from nndeploy.values.size_text import text_of
 from nndeploy.values.types import DimRange
 
 
@@ -34,30 +30,4 @@ class NameSizes(ModelPass):
 
     def rewrite(self, model: ir.Model) -> int:
         """Writes shapes into values; returns how many values it named sizes of."""
-        known = known_sizes(model, self._ranges)
-        return sum(
-            self._name(output, known)
-            for graph in graphs_entered_without_inputs(model.graph)
-            for node in graph
-            for output in node.outputs
-        )
-
-    def _name(self, value: ir.Value, known: KnownSizes) -> bool:
-        if not value.name or value.dtype is None:
-            return False
-        shape = known.shape(value)
-        if shape is None or all(isinstance(size, int) for size in value.shape or (None,)):
-            return False
-        before = [None] * len(shape) if value.shape is None else list(value.shape)
-        dims = [self._dim(size, old) for size, old in zip(shape, before, strict=True)]
-        if value.shape is not None and dims == [_plain(dim) for dim in before]:
-            return False
-        value.shape = ir.Shape(dims)
-        return True
-
-    def _dim(self, size: Dim, before: int | ir.SymbolicDim | None) -> int | str | None:
-        return size if isinstance(size, int) else text_of(size, self._ranges) or _plain(before)
-
-
-def _plain(dim: int | ir.SymbolicDim | None) -> int | str | None:
-    return dim.value if isinstance(dim, ir.SymbolicDim) else dim
+        return name_sizes(model, self._ranges)

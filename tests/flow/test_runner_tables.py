@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables without Python: texts and maps go in and come out of nndeploy-run as they do of `nndeploy run`."""
+"""Steps beside plans without Python: texts, maps and what is found come out of nndeploy-run as of `nndeploy run`."""
 
 import json
 import subprocess
@@ -108,6 +108,27 @@ def grams() -> onnx.ModelProto:
     return model_of(nodes, [info("x", TEXT, ["n"])], [info("y", FLOAT, ["n", 4])])
 
 
+def found() -> onnx.ModelProto:
+    nodes = [
+        node("Greater", ["s", "half"], ["k"]), node("NonZero", ["k"], ["places"]),
+        node("Squeeze", ["s", "first"], ["row"]), node("Greater", ["row", "half"], ["kept"]),
+        node("Compress", ["b", "kept"], ["rows"], axis=1), node("Compress", ["row", "kept"], ["scores"]),
+        node("Relu", ["s"], ["positive"]), node("Unsqueeze", ["positive", "first"], ["cubed"]),
+        node("NonMaxSuppression", ["b", "cubed", "most", "overlap", "half"], ["chosen"]),
+        node("NonMaxSuppression", ["b", "cubed", "most"], ["centred"], center_point_box=1),
+    ]  # fmt: skip
+    outputs = [
+        info("places", INT64, [2, "found"]), info("rows", FLOAT, [1, "kept", 4]), info("scores", FLOAT, ["kept"]),
+        info("chosen", INT64, ["boxes", 3]), info("centred", INT64, ["others", 3]),
+    ]  # fmt: skip
+    constants = {
+        "half": np.array(0.5, np.float32), "overlap": np.array(0.25, np.float32), "most": np.array([2]),
+        "first": np.array([0]),
+    }  # fmt: skip
+    return model_of(nodes, [info("b", FLOAT, [1, "n", 4]), info("s", FLOAT, [1, "n"])], outputs, constants)
+
+
+BOXES = [[[0, 0, 2, 2], [0.1, 0, 2, 2], [3, 3, 1, 1], [5, 5, 6, 6]]]
 CASES: dict[str, tuple[Callable[[], onnx.ModelProto], Sequence[Line]]] = {
     "names": (partial(classifier, TEXT), [
         {"x": [[1, 2, 3], [0.5, -1, 2]]}, {"x": [[-9, 4, "NaN"]]}, {"x": [[0, 0, 0]]},
@@ -119,6 +140,10 @@ CASES: dict[str, tuple[Callable[[], onnx.ModelProto], Sequence[Line]]] = {
         {"x": [[3, 4]], "town": [["Ely"]], "size": [[40]]},
     ]),
     "tables": (tables, [{"x": [["a", "b"], ["ä", "c"]], "k": [3, 4]}, {"x": [["", "b"]], "k": [-1]}]),
+    "found": (found, [
+        {"b": BOXES, "s": [[0.9, 0.8, 0.7, 0.1]]}, {"b": BOXES, "s": [[0, 0.1, -1, 0.5]]},
+        {"b": [[[0, 0, 1, 1]]], "s": [[0.6]]}, {"b": BOXES, "s": [[0.6]]},
+    ]),
     "movement": (movement, [{"x": [["a", "", "ä"], ["b", "b", "a"]], "z": [["€"], ["z"]]}]),
 }  # fmt: skip
 
@@ -187,7 +212,15 @@ def test_a_page_has_no_form_for_texts_and_maps(nndeploy_command, compiled, tmp_p
     assert not (tmp_path / "out").exists()
 
 
-DTYPES = {"x": np.float32, "size": np.int64, "town": object, "k": np.int64, "z": object}
+DTYPES = {
+    "x": np.float32,
+    "b": np.float32,
+    "s": np.float32,
+    "size": np.int64,
+    "town": object,
+    "k": np.int64,
+    "z": object,
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -53,11 +53,18 @@ g (string[n,2] x, int64[n] k, float[n,2] s) =>
   e = Equal(x, words) maps = ai.onnx.ml.ZipMap<classlabels_strings = ["p", "q"]>(s) }"""
 
 
+FOUND = """<ir_version: 8, opset_import: ["" : 19]>
+g (float[1,n,4] b, float[1,2,n] s, bool[n] k) => (int64[3,f] p, float[1,m,4] r, float[m] l, int64[c,3] y)
+<int64[1] most = {3}, float overlap = {0.5}, float least = {0.1}> {
+  p = NonZero(s) r = Compress<axis = 1>(b, k) l = Compress(s, k) h = Relu(s)
+  y = NonMaxSuppression(b, h, most, overlap, least) }"""
+
+
 def seed_files(folder: Path) -> list[Path]:
     """Writes the bundles that are damaged; returns their files.
 
     Of member_mutants; with images; with a member that is compressed and has a part of another; with a cache that grows
-    and a choice; with texts and maps.
+    and a choice; with texts and maps; with steps that find elements.
     """
     with tempfile.TemporaryDirectory() as keys:
         seeds = seeds_in(Path(keys))
@@ -67,6 +74,7 @@ def seed_files(folder: Path) -> list[Path]:
     files["image"], files["compressed"] = image_bundle(compiled), compressed_bundle(compiled)
     files["growing"] = lean(growing_bundle(folder / "growing.nnd"))
     files["table"] = lean(table_bundle(folder / "table.nnd"))
+    files["found"] = lean(_compiled(onnx.parser.parse_model(FOUND), folder / "found.nnd"))
     for name, data in files.items():
         (folder / f"{name}.nnd").write_bytes(data)
     return [folder / f"{name}.nnd" for name in files]

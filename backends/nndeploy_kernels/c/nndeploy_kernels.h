@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#define NND_API_VERSION 7
+#define NND_API_VERSION 8
 
 #pragma GCC visibility push(default)
 
@@ -125,6 +125,14 @@ void nnd_pool_free(struct nnd_pool *pool);
 /* Runs the steps; `pool` is null where the caller works alone. Returns 0; or 1 where an index was out of range: the
  * first such of the first step is `call->fault` then, whatever the number of threads, and the outputs mean nothing. */
 int nnd_run(const struct nnd_table *table, struct nnd_call *call, struct nnd_pool *pool);
+
+/* NonMaxSuppression: writes the batch, the class and the box of what is chosen, in the order of batches, classes and
+ * falling scores, of equal ones the first box, and returns how many there are. `sizes`: batches, classes, boxes; `boxes`
+ * are corners (y, x, y, x) or, where `is_centred`, (x, y, width, height). Of each class at most `most`, whose scores are
+ * above `least` (null: all), and which overlap none that was chosen by more than `overlap` of what both cover. `chosen` has
+ * three numbers for each of `rows`, as many as are chosen at most, and six more for each box, in which this works. */
+int64_t nnd_suppress(const float *boxes, const float *scores, const int64_t *sizes, int64_t most, double overlap,
+                     const float *least, int is_centred, int64_t *chosen, int64_t rows);
 
 /* What nnd_probe() measures: operations on float32, operations on bytes, bytes read. A multiply-add is two operations. */
 enum { NND_PROBE_FLOAT32, NND_PROBE_INT8, NND_PROBE_READING };

@@ -38,6 +38,8 @@ struct nnd_kernels {
   void *(*pool_make)(const void *model, int workers);
   void (*pool_free)(void *pool);
   int (*run)(const void *table, void *call, void *pool);
+  int64_t (*suppress)(const float *boxes, const float *scores, const int64_t *sizes, int64_t most, double overlap,
+                      const float *least, int is_centred, int64_t *chosen, int64_t rows);
 };
 
 /* Returns the kernels of the widest level of a precision that this processor has, of float32 where it has none of that;

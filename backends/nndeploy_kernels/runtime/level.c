@@ -41,6 +41,7 @@ static void nnd_free_pool(void *pool) { nnd_pool_free(pool); }
 static int nnd_run_table(const void *table, void *call, void *pool) { return nnd_run(table, call, pool); }
 
 const struct nnd_kernels NND_TABLE = {
-    nnd_level,      nnd_open_model, nnd_close_model, nnd_inputs_of, nnd_outputs_of, nnd_steps_of,  nnd_make_table,
-    nnd_free_table, nnd_arena_of,   nnd_scratch_of,  nnd_output_of, nnd_make_pool,  nnd_free_pool, nnd_run_table,
+    nnd_level,     nnd_open_model, nnd_close_model, nnd_inputs_of, nnd_outputs_of,
+    nnd_steps_of,  nnd_make_table, nnd_free_table,  nnd_arena_of,  nnd_scratch_of,
+    nnd_output_of, nnd_make_pool,  nnd_free_pool,   nnd_run_table, nnd_suppress,
 };

@@ -9,7 +9,7 @@
 
 #define NND_FAR ((int64_t)1 << 40)
 #define NND_FORMAT_OF_FIXED 5 /* the first of those that are run here; the last: */
-#define NND_FORMAT_OF_DOUBLES 11
+#define NND_FORMAT_OF_FOUND 12
 
 static const struct nnd_json *nnd_native_variant(const struct nnd_json *submodel) {
   NND_EACH(variant, nnd_json_of_kind(nnd_json_member(submodel, "variants"), NND_ARRAY)) {
@@ -64,12 +64,12 @@ static int nnd_find_kernels(struct nnd_session *session, const struct nnd_json *
   const struct nnd_json *format = nnd_json_member(metadata, "format");
   const struct nnd_text none = {"None", 4}, *said = format && format->text.data ? &format->text : &none;
   int64_t number;
-  if (!nnd_json_integer(format, NND_FORMAT_OF_FIXED, NND_FORMAT_OF_DOUBLES, &number))
+  if (!nnd_json_integer(format, NND_FORMAT_OF_FIXED, NND_FORMAT_OF_FOUND, &number))
     return nnd_fail_with(
         error, NND_UNAVAILABLE,
         "%s: no variant can run here: native: an artifact of format %.*s; this nndeploy reads %d to %d",
         session->id.data, (int)(said->size < 20 ? said->size : 20), said->data, NND_FORMAT_OF_FIXED,
-        NND_FORMAT_OF_DOUBLES);
+        NND_FORMAT_OF_FOUND);
   session->kernels = nnd_kernels_here(precision && nnd_is_text(&precision->text, "bf16"), &least);
   if (session->kernels) return 1;
   return nnd_fail_with(error, NND_UNAVAILABLE, "this processor has no kernels: the least is %s", least);

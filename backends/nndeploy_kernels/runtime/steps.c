@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int nnd_bad_step(const struct nnd_session *session, const char *why, nnd_error *error) {
+int nnd_bad_step(const struct nnd_session *session, const char *why, nnd_error *error) {
   return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: submodel %.*s: a step reads %s", (int)session->id.size,
                        session->id.data, why);
 }
@@ -17,8 +17,7 @@ static int64_t nnd_count_of(const struct nnd_place *place) {
   return count;
 }
 
-/* Returns memory for the first output of a step, and says of what it is; null and the error. */
-static void *nnd_make(nnd_call *call, int value, nnd_dtype dtype, int rank, const int64_t *shape, nnd_error *error) {
+void *nnd_step_make(nnd_call *call, int value, nnd_dtype dtype, int rank, const int64_t *shape, nnd_error *error) {
   int64_t numbers[2 + NND_MAX_RANK] = {(int64_t)dtype, rank};
   void *address = NULL;
   memcpy(numbers + 2, shape, (size_t)rank * sizeof *shape);
@@ -54,7 +53,7 @@ static int nnd_look_up(nnd_call *call, const struct nnd_session *session, const 
   const int is_integer = from->dtype == NND_INT32 || from->dtype == NND_INT64;
   if (step->key_dtype == NND_TEXT ? from->dtype != NND_TEXT : !is_integer)
     return nnd_bad_step(session, "another type than its keys", error);
-  char *to = nnd_make(call, step->outputs[0], step->table.dtype, from->rank, from->shape, error);
+  char *to = nnd_step_make(call, step->outputs[0], step->table.dtype, from->rank, from->shape, error);
   const int64_t count = to ? nnd_count_of(from) : 0, bytes = nnd_bytes_of(step->table.dtype);
   for (int64_t i = 0; i < count; i++) {
     const int64_t place = nnd_place_of(step, from, i);
@@ -69,7 +68,7 @@ static int nnd_gather_texts(nnd_call *call, const struct nnd_session *session, c
   const struct nnd_place *from = &call->places[step->inputs[0]];
   const int64_t size = step->table.shape[0];
   if (from->dtype != NND_INT32 && from->dtype != NND_INT64) return nnd_bad_step(session, "places of no number", error);
-  const char **to = nnd_make(call, step->outputs[0], NND_TEXT, from->rank, from->shape, error);
+  const char **to = nnd_step_make(call, step->outputs[0], NND_TEXT, from->rank, from->shape, error);
   const int64_t count = to ? nnd_count_of(from) : 0;
   for (int64_t i = 0; i < count; i++) {
     const int64_t at = from->dtype == NND_INT32 ? ((const int32_t *)from->data)[i] : ((const int64_t *)from->data)[i];
@@ -114,7 +113,7 @@ static int nnd_reshape_texts(nnd_call *call, const struct nnd_step *step, nnd_er
   if (known < 0 || open == NND_MAX_RANK || (open >= 0 ? known == 0 || count % known : known != count))
     return nnd_fail_with(error, NND_BAD_DATA, "%lld texts do not fill the shape of '%.60s'", (long long)count,
                          nnd_name_of(call, step->outputs[0]));
-  void *to = nnd_make(call, step->outputs[0], NND_TEXT, (int)step->num_numbers, shape, error);
+  void *to = nnd_step_make(call, step->outputs[0], NND_TEXT, (int)step->num_numbers, shape, error);
   if (to && count) memcpy(to, from->data, (size_t)count * sizeof(char *));
   return to != NULL;
 }
@@ -131,7 +130,7 @@ static int nnd_transpose_texts(nnd_call *call, const struct nnd_session *session
     if (is_right) is_seen[axis] = 1, shape[i] = from->shape[axis], steps[i] = strides[axis];
   }
   if (!is_right) return nnd_bad_step(session, "other axes than it moves", error);
-  const char **to = nnd_make(call, step->outputs[0], NND_TEXT, from->rank, shape, error);
+  const char **to = nnd_step_make(call, step->outputs[0], NND_TEXT, from->rank, shape, error);
   const int64_t count = to ? nnd_count_of(from) : 0;
   for (int64_t i = 0; i < count; i++) {
     int64_t rest = i, at = 0;
@@ -146,7 +145,8 @@ static int nnd_take_texts(nnd_call *call, const struct nnd_session *session, con
   const struct nnd_place *from = &call->places[step->inputs[0]];
   int64_t shape[2 * NND_MAX_RANK], outer = 1, inner = 1;
   const int rank = from->rank - 1 + step->rank;
-  if (step->axis >= from->rank || rank < 1 || rank > NND_MAX_RANK) return nnd_bad_step(session, "other axes", error);
+  if (step->axis < 0 || step->axis >= from->rank || rank < 1 || rank > NND_MAX_RANK)
+    return nnd_bad_step(session, "other axes", error);
   const int64_t size = from->shape[step->axis];
   for (int i = 0; i < from->rank; i++) {
     if (i < step->axis) shape[i] = from->shape[i], outer *= from->shape[i];
@@ -157,7 +157,7 @@ static int nnd_take_texts(nnd_call *call, const struct nnd_session *session, con
     if (step->numbers[i] < -size || step->numbers[i] >= size)
       return nnd_fail_with(error, NND_BAD_DATA, "index %lld is out of bounds for axis %lld with size %lld",
                            (long long)step->numbers[i], (long long)step->axis, (long long)size);
-  const char **to = nnd_make(call, step->outputs[0], NND_TEXT, rank, shape, error);
+  const char **to = nnd_step_make(call, step->outputs[0], NND_TEXT, rank, shape, error);
   if (!to) return 0;
   for (int64_t o = 0; o < outer; o++)
     for (int64_t i = 0; i < step->num_numbers; i++) {
@@ -171,7 +171,7 @@ static int nnd_concat_texts(nnd_call *call, const struct nnd_session *session, c
                             nnd_error *error) {
   const struct nnd_place *first = &call->places[step->inputs[0]];
   int64_t shape[NND_MAX_RANK], outer = 1, inner = 1;
-  if (step->axis >= first->rank) return nnd_bad_step(session, "other axes", error);
+  if (step->axis < 0 || step->axis >= first->rank) return nnd_bad_step(session, "other axes", error);
   memcpy(shape, first->shape, sizeof shape);
   shape[step->axis] = 0;
   for (int i = 0; i < step->num_inputs; i++) {
@@ -186,7 +186,7 @@ static int nnd_concat_texts(nnd_call *call, const struct nnd_session *session, c
     outer *= i < step->axis ? shape[i] : 1;
     inner *= i > step->axis ? shape[i] : 1;
   }
-  const char **to = nnd_make(call, step->outputs[0], NND_TEXT, first->rank, shape, error);
+  const char **to = nnd_step_make(call, step->outputs[0], NND_TEXT, first->rank, shape, error);
   for (int64_t o = 0; to && o < outer; o++)
     for (int i = 0; i < step->num_inputs; i++) {
       const struct nnd_place *from = &call->places[step->inputs[i]];
@@ -212,7 +212,7 @@ static int nnd_equal_texts(nnd_call *call, const struct nnd_step *step, nnd_erro
     if (__builtin_mul_overflow(count, shape[i], &count))
       return nnd_fail_with(error, NND_NO_MEMORY, "an output is larger than memory");
   }
-  uint8_t *to = nnd_make(call, step->outputs[0], NND_BOOL, rank, shape, error);
+  uint8_t *to = nnd_step_make(call, step->outputs[0], NND_BOOL, rank, shape, error);
   for (int64_t i = 0; to && i < count; i++) {
     int64_t rest = i, at = 0, of = 0, at_stride = 1, of_stride = 1;
     for (int axis = rank - 1; axis >= 0; axis--) {
@@ -235,7 +235,7 @@ static int nnd_bytes_of_texts(nnd_call *call, const struct nnd_session *session,
   const char *const *texts = from->data;
   const int64_t count = from->shape[0];
   int64_t size = 0;
-  int64_t *ends = nnd_make(call, step->outputs[1], NND_INT64, 1, &count, error);
+  int64_t *ends = nnd_step_make(call, step->outputs[1], NND_INT64, 1, &count, error);
   if (!ends) return 0;
   for (int64_t i = 0; i < count; i++) {
     for (const char *c = texts[i]; step->changes_case && *c; c++)
@@ -246,7 +246,7 @@ static int nnd_bytes_of_texts(nnd_call *call, const struct nnd_session *session,
     size += (int64_t)strlen(texts[i]);
     ends[i] = size;
   }
-  char *to = nnd_make(call, step->outputs[0], NND_UINT8, 1, &size, error);
+  char *to = nnd_step_make(call, step->outputs[0], NND_UINT8, 1, &size, error);
   for (int64_t i = 0, begin = 0; to && i < count; begin = ends[i++])
     memcpy(to + begin, texts[i], (size_t)(ends[i] - begin));
   return to != NULL;
@@ -263,6 +263,9 @@ int nnd_step_run(nnd_call *call, const struct nnd_session *session, const struct
     case NND_LOOK_UP: return nnd_look_up(call, session, step, error);
     case NND_GATHER_TEXTS: return nnd_gather_texts(call, session, step, error);
     case NND_ZIP_MAP: return nnd_zip_map(call, session, step, error);
+    case NND_NON_ZERO: return nnd_find_non_zero(call, session, step, error);
+    case NND_COMPRESS: return nnd_find_compressed(call, session, step, error);
+    case NND_SUPPRESS: return nnd_find_boxes(call, session, step, error);
     case NND_RESHAPE_TEXTS: return nnd_reshape_texts(call, step, error);
     case NND_TRANSPOSE_TEXTS: return nnd_transpose_texts(call, session, step, error);
     case NND_TAKE_TEXTS: return nnd_take_texts(call, session, step, error);

@@ -11,6 +11,7 @@ static const struct {
   const char *name;
   int num_inputs, num_outputs; /* -1: any */
 } nnd_operators[] = {{"LabelEncoder", 1, 1}, {"Gather", 1, 1},    {"ZipMap", 1, 1},
+                     {"NonZero", 1, 1},      {"Compress", 2, 1},  {"NonMaxSuppression", 2, 1},
                      {"Reshape", 1, 1},      {"Transpose", 1, 1}, {"Take", 1, 1},
                      {"Concat", -1, 1},      {"Equal", 1, 1},     {"TextBytes", 1, 2}};
 
@@ -152,10 +153,25 @@ static int nnd_read_taken(struct nnd_program *program, const struct nnd_json *wi
   return 1;
 }
 
+static int nnd_read_suppression(const struct nnd_json *with, struct nnd_step *step, nnd_error *error) {
+  const struct nnd_json *least = nnd_json_member(with, "least"), *is_centred = nnd_json_member(with, "is_centred");
+  double bound = 0;
+  step->has_least = least && least->kind != NND_NULL;
+  if (!nnd_json_integer(nnd_json_member(with, "most"), 0, INT64_MAX, &step->most) ||
+      !nnd_json_number(nnd_json_member(with, "overlap"), &step->overlap) ||
+      !(step->overlap >= 0 && step->overlap <= 1) || (step->has_least && !nnd_json_number(least, &bound)) ||
+      !is_centred || (is_centred->kind != NND_TRUE && is_centred->kind != NND_FALSE))
+    return nnd_bad_plan("the bounds of a NonMaxSuppression", error);
+  step->least = (float)bound, step->is_centred = is_centred->kind == NND_TRUE;
+  return 1;
+}
+
 static int nnd_read_attributes(const struct nnd_session *session, struct nnd_program *program,
                                const struct nnd_json *with, struct nnd_step *step, nnd_error *error) {
   const struct nnd_json *axis = nnd_json_member(with, "axis"), *keys = nnd_json_member(with, "keys");
-  if (axis && !nnd_json_integer(axis, 0, NND_MAX_RANK - 1, &step->axis))
+  if (axis && axis->kind == NND_NULL)
+    step->axis = -1;
+  else if (axis && !nnd_json_integer(axis, 0, NND_MAX_RANK - 1, &step->axis))
     return nnd_bad_plan("an axis of a step", error);
   switch (step->kind) {
     case NND_LOOK_UP: return nnd_read_look_up(session, program, with, step, error);
@@ -164,6 +180,7 @@ static int nnd_read_attributes(const struct nnd_session *session, struct nnd_pro
       const int is_text = keys && keys->first && keys->first->kind == NND_STRING;
       return nnd_read_table(program, keys, is_text ? NND_TEXT : NND_INT64, step, error);
     }
+    case NND_SUPPRESS: return nnd_read_suppression(with, step, error);
     case NND_RESHAPE_TEXTS:
       return nnd_read_numbers(program, nnd_json_member(with, "shape"), step, error) &&
              (step->num_numbers <= NND_MAX_RANK || nnd_bad_plan("too many axes", error));
@@ -175,6 +192,8 @@ static int nnd_read_attributes(const struct nnd_session *session, struct nnd_pro
       step->changes_case = !change || !nnd_is_text(&change->text, "NONE");
       return 1;
     }
+    case NND_NON_ZERO:
+    case NND_COMPRESS:
     case NND_CONCAT_TEXTS: break;
   }
   return 1;

@@ -18,13 +18,17 @@ from typing import Generic, TypeVar
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.tensor_sizes import sizes_of
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.branches import branches_of, is_choice, model_of_branch
 from nndeploy.graph.constants import constant_array
+from nndeploy.graph.named_sizes import name_sizes
 from nndeploy.graph.nodes import bodies, captured_values, is_constant, values_read
 from nndeploy.graph.operators import operand
 from nndeploy.graph.regions import Region
 from nndeploy.graph.submodels import submodel_of
+from nndeploy.values.size import Dim
+from nndeploy.values.solving import solved_symbols
 from nndeploy.values.types import DimRange
 from nndeploy_native.course import MAX_DEPTH, Choice, Course, Empty, Part, Refused
 from nndeploy_native.lowering.context import Lowered
@@ -93,7 +97,9 @@ class CourseLowering(Generic[Made]):
     def _plan(self, nodes: tuple[ir.Node, ...], model: ir.Model) -> int:
         between = {id(value) for value in model.graph.outputs}
         between |= {id(value) for node in set(model.graph) - set(nodes) for value in values_read(node)}
-        alone = transformed(submodel_of(model, Region("native", nodes), between))
+        alone = submodel_of(model, Region("native", nodes), between)
+        _name_own_sizes(alone, self.ranges)
+        alone = transformed(alone)
         self.plans.append(self.make(lower(alone, self.ranges)))
         return len(self.plans) - 1
 
@@ -143,6 +149,20 @@ class CourseLowering(Generic[Made]):
                 waiting += [read for read in producer.inputs if read is not None and read not in seen]
                 seen.update(waiting)
         return True
+
+
+def _name_own_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> None:
+    """Names sizes of the inputs of a part that say how they were computed before, where no input tells of what."""
+    shapes = [sizes_of(value, ranges) for value in model.graph.inputs]
+    told, own = solved_symbols(shapes), dict[Dim, str]()
+    for value, shape in zip(model.graph.inputs, shapes, strict=True):
+        for axis, size in enumerate(shape):
+            atoms = () if isinstance(size, int) else [atom for atoms, _ in size.terms for atom in atoms]
+            if not told.keys() >= set(atoms):
+                name = own.setdefault(size, f"{value.name}.{axis}")
+                value.shape = ir.Shape([*(value.shape or ())[:axis], name, *(value.shape or ())[axis + 1 :]])
+    if own:
+        name_sizes(model, ranges)
 
 
 def _is_empty_output(node: ir.Node) -> bool:

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for nodes that Python computes: those of texts, maps and sequences. Source: see `python_steps.py`."""
+"""Rules for nodes that Python computes: those of texts, maps and sequences, and those that find elements.
 
+Source: see `text_steps.py` and `found_steps.py`.
+"""
+
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,16 +27,20 @@ from nndeploy.graph.operators import (
 from nndeploy_native.lowering.context import ELEMENTS
 from nndeploy_native.lowering.row_rules import keys_of_table
 from nndeploy_native.plan import DTYPES, TEXT, PlanBorder, element_of_type
-from nndeploy_native.python_steps import PythonStep, made_step
+from nndeploy_native.python_step import PythonStep
+from nndeploy_native.python_steps import made_step
 from nndeploy_native.transforms.text_grams import OWN, TEXT_BYTES
 from nndeploy_native.transforms.texts_as_numbers import ML, REFUSES_OTHERS
 
 Attributes = dict[str, Any]
+_FINDING = ("Compress", "NonMaxSuppression", "NonZero")
 
 
 def is_python(node: ir.Node) -> bool:
-    """Whether a node reads or makes texts, maps or sequences, which no kernel does, or looks numbers up in a dict."""
+    """Whether a node is of texts, maps or sequences, looks numbers up in a dict, or finds elements."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+    if not node.domain and node.op_type in _FINDING:
+        return True
     return any(_is_text(value) or holds_map(value) for value in values) or (node.domain == ML and _is_looked_up(node))
 
 
@@ -232,6 +240,35 @@ def _cast_map(node: ir.Node) -> tuple[str, Attributes]:
     return "CastMap", {"element": element, "size": int_attribute(node, "max_map", 1) if is_sparse else 0}
 
 
+def _non_zero(_: ir.Node) -> tuple[str, Attributes]:
+    return "NonZero", {}
+
+
+def _compress(node: ir.Node) -> tuple[str, Attributes]:
+    axis = node.attributes.get("axis")
+    return "Compress", {"axis": None if axis is None else axis.as_int() % max(1, rank_of(operand(node, 0)) or 0)}
+
+
+def _non_max_suppression(node: ir.Node) -> tuple[str, Attributes]:
+    most, overlap, least = (_number_of(operand(node, number)) for number in (2, 3, 4))
+    return "NonMaxSuppression", {
+        "most": int(max(0, most or 0)),
+        "overlap": float(overlap or 0.0),
+        "least": None if least is None else float(least),
+        "is_centred": bool(int_attribute(node, "center_point_box", 0)),
+    }
+
+
+def _number_of(value: ir.Value | None) -> float | None:
+    """Returns the number that an input always is, None where there is no such input."""
+    if value is None:
+        return None
+    number = constant_array(value)
+    if number is None or number.size != 1 or not math.isfinite(number.item()):
+        raise BuildRefusedError("a bound that is computed, or none")
+    return number.item()  # type: ignore[no-any-return]
+
+
 RULES: dict[str, Callable[[ir.Node], tuple[str, Attributes]]] = {
     "ai.onnx.ml::ArrayFeatureExtractor": _gather,
     "ai.onnx.ml::CastMap": _cast_map,
@@ -241,11 +278,14 @@ RULES: dict[str, Callable[[ir.Node], tuple[str, Attributes]]] = {
     "ai.onnx.ml::ZipMap": _zip_map,
     "com.microsoft::Tokenizer": _tokenizer,
     f"{OWN}::{TEXT_BYTES}": _text_bytes,
+    "Compress": _compress,
     "Concat": _concat,
     "Equal": _equal,
     "Gather": _gather,
     **dict.fromkeys(("Cast", "Identity"), _identity),
     **dict.fromkeys(("Flatten", "Reshape", "Squeeze", "Unsqueeze"), _reshape),
+    "NonMaxSuppression": _non_max_suppression,
+    "NonZero": _non_zero,
     "StringNormalizer": _string_normalizer,
     "Transpose": _transpose,
 }

@@ -23,14 +23,14 @@ def arg(node: ir.Node, context: Context) -> None:
 
 
 def top(node: ir.Node, context: Context) -> None:
-    """Lowers TopK of a constant number: their places, in order whether asked for or not, and the values from there."""
+    """Lowers TopK of a number that follows from sizes: places, in order asked for or not, and the values from there."""
     x, values, places = context.plain(operand(node, 0)), node.outputs[0], node.outputs[1]
     if x.element not in ("fp32", "fp64", "int32", "int64"):
         raise BuildRefusedError(f"a TopK of {x.element}")
-    if context.opset >= 10 and context.constant(operand(node, 1)) is None:
-        raise BuildRefusedError("a TopK of a number that is not constant")
     axis = int_attribute(node, "axis", -1) % len(x.shape)
     shape = context.sizes_of(values if values.name else places)
+    if context.opset >= 10 and context.constant(operand(node, 1)) is None and isinstance(shape[axis], int):
+        raise BuildRefusedError("a TopK of a number that is not constant, nor follows from sizes")
     found = (
         context.output(places, Layout.PLAIN)
         if places.name

@@ -20,7 +20,8 @@ from nndeploy_native.course import Choice, Course, Empty, Refused, course_from_j
 from nndeploy_native.opened_model import Options
 from nndeploy_native.plan import DOCUMENT_FILE, DTYPES, PLAN_FILE, WEIGHTS_FILE, PlanDocument, document_from_json
 from nndeploy_native.probe import probe
-from nndeploy_native.python_steps import PythonStep, made_step
+from nndeploy_native.python_step import PythonStep
+from nndeploy_native.python_steps import made_step
 from nndeploy_native.session import NativeSession, open_session
 from oracle.in_float64 import outputs_in_float64
 
