@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of docs/guide/pictures.md that need models which are not part of nndeploy.
 
-Those of texts are run where such models are, those of maps with models that are made here.
+Those of texts and boxes are run where such models are, those of maps with models that are made here.
 """
 
 import json
@@ -15,6 +15,7 @@ from page_examples import ROOT, examples, run_example
 
 pytest.importorskip("PIL", reason="the extra vision is not installed")
 PAGE = ROOT / "docs" / "guide" / "pictures.md"
+RECIPES = ROOT / "build" / "recipes-env"
 
 
 def run_examples_about(text, folder) -> None:
@@ -90,3 +91,25 @@ def test_a_page_becomes_its_texts(tmp_path, models_folder) -> None:
     assert len(both) == 2
     for one in both:
         run_example(one, tmp_path, tmp_path)
+
+
+@pytest.mark.slow
+def test_things_become_names_and_boxes(tmp_path, models_folder) -> None:
+    folder = tmp_path / "page"  # not the account's home, of which a compile sees no folders
+    shutil.copytree(ROOT / "configs" / "pipelines" / "labels", folder / "labels")
+    shutil.copy(ROOT / "configs" / "pipelines" / "objects.toml", folder)
+    shutil.copy(models_folder / "inputs" / "objects_1.jpg", folder / "street.jpg")
+    (folder / "fastestdet.onnx").symlink_to(models_folder / "fastestdet.onnx")
+    (example,) = [one for one in examples(PAGE) if "fastestdet.onnx" in one.text]
+    run_example(example, folder, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_yolo_says_itself_what_it_finds(tmp_path, models_folder) -> None:
+    found = [*RECIPES.glob("lib/python*/site-packages/nudenet/320n.onnx")]
+    if not found:
+        pytest.skip("nudenet is not in build/recipes-env: make recipes")
+    (tmp_path / "photos").mkdir()
+    shutil.copy(models_folder / "inputs" / "face_small.jpg", tmp_path / "photos" / "friends.jpg")
+    (tmp_path / "320n.onnx").symlink_to(found[0])
+    run_examples_about("320n.onnx", tmp_path)
