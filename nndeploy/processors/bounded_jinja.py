@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sized
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from jinja2 import Template, nodes
+from jinja2 import Template, TemplateError, meta, nodes
 from jinja2.ext import loopcontrols
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -27,8 +27,8 @@ MAX_STEPS = 100_000
 _steps: ContextVar[int] = ContextVar("steps", default=0)
 
 
-def bounded_template(source: str, functions: dict[str, Any], filters: dict[str, Any]) -> Template:
-    """Returns a template that may call `functions`, as well as what Jinja has.
+def bounded_template(source: str, functions: dict[str, Any], filters: dict[str, Any], reads: str) -> Template:
+    """Returns a template that may call `functions`, as well as what Jinja has, and that reads the value `reads`.
 
     Raises:
         jinja2.TemplateError, RecursionError: it is none.
@@ -36,7 +36,10 @@ def bounded_template(source: str, functions: dict[str, Any], filters: dict[str, 
     sandbox = _Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     sandbox.filters |= {**filters, _COUNTED: _counted, _SIZED: _sized}
     sandbox.globals |= functions
-    tree = _Bounds(sandbox).visit(sandbox.parse(source))
+    tree = sandbox.parse(source)
+    if reads not in meta.find_undeclared_variables(tree):
+        raise TemplateError(f"it does not read {reads!r}, so it writes the same whatever is said")
+    tree = _Bounds(sandbox).visit(tree)
     return sandbox.template_class.from_code(sandbox, sandbox.compile(tree), sandbox.make_globals(None))
 
 

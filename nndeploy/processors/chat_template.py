@@ -67,9 +67,9 @@ class ChatTemplate:
             raise UnavailableError(what, hint=install_command("text")) from err
         functions = {"raise_exception": _refuse, "strftime_now": lambda form: datetime.now().strftime(form)}
         try:
-            return bounded_template(self.source, functions, {"tojson": _json})
+            return bounded_template(self.source, functions, {"tojson": _json}, reads="messages")
         except (TemplateError, RecursionError) as err:
-            raise DataError(f"is no template of Jinja: {err}") from err
+            raise DataError(f"is no chat template of Jinja: {err}") from err
 
     def text(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """Returns what the template writes for messages, up to where the answer begins.

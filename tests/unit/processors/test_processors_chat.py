@@ -35,8 +35,8 @@ def test_messages_are_written_as_the_template_says(chat) -> None:
     assert with_system({"messages": HELLO})["text"] == "<s><system>be brief</s>\n<user>hello</s>\n<assistant>"
     given = [{"role": "system", "content": "x"}, *HELLO]
     assert with_system({"messages": given})["text"] == chat()({"messages": given})["text"]
-    named = chat([{"name": "tools", "template": "no"}, {"name": "default", "template": "yes"}])
-    assert named({"messages": HELLO})["text"] == "yes"
+    named = chat([{"name": "tools", "template": "no"}, {"name": "default", "template": "{{ messages[0].role }}"}])
+    assert named({"messages": HELLO})["text"] == "user"
 
 
 def test_a_file_of_jinja_is_a_template_too(step, tmp_path) -> None:
@@ -67,7 +67,7 @@ def test_what_are_no_messages_or_are_refused_by_the_template_is_one_line(chat, m
 ])  # fmt: skip
 def test_a_template_reaches_nothing_outside_and_ends(chat, template) -> None:
     with pytest.raises(InputError):
-        chat(template + "{{ raise_exception('an undefined value is not written') }}")({"messages": HELLO})
+        chat(template + "{{ messages and raise_exception('an undefined value is not written') }}")({"messages": HELLO})
 
 
 DOUBLED = ("{% set x = x ~ x %}", "{% set x = x + x %}", "{% set x %}{{ x }}{{ x }}{% endset %}", "{% set x = f(x) %}")
@@ -82,7 +82,7 @@ DOUBLED = ("{% set x = x ~ x %}", "{% set x = x + x %}", "{% set x %}{{ x }}{{ x
 ])  # fmt: skip
 def test_what_a_template_computes_ends(chat, template) -> None:
     with pytest.raises(InputError, match="template"):
-        chat(template)({"messages": HELLO})
+        chat(template + "{{ messages }}")({"messages": HELLO})
 
 
 def test_within_the_bounds_a_template_writes_what_jinja_writes(chat) -> None:
@@ -100,7 +100,7 @@ def test_within_the_bounds_a_template_writes_what_jinja_writes(chat) -> None:
     assert chat(template)({"messages": HELLO})["text"] == wanted
 
 
-@pytest.mark.parametrize("template", ["{% if %}", "{{ x", None, 3])
+@pytest.mark.parametrize("template", ["{% if %}", "{{ x", None, 3, "You are a poet.", "{{ message.content }}"])
 def test_what_is_no_template_is_refused_before_anything_runs(chat, template) -> None:
     with pytest.raises(DataError, match=r"p\.toml: chat: template"):
         chat(template)
