@@ -29,7 +29,8 @@ kind = "lines"    # a text a line; json-lines reads {{"text": "..."}}
 [[level]]
 
 [[level.pipeline]]
-name = "embed"{renamed}{batch(files, output)}
+name = "embed"{renamed}
+runners = 2    # calls at once, each on half of the cores: 1 where single texts must be fast{batch(files, output)}
 
 [[level.pipeline.loader]]
 steps = [

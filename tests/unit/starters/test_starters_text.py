@@ -86,7 +86,7 @@ def test_an_embedder_is_as_sentence_transformers_has_it(folder, files, length, b
     assert steps["pool"]["by"] == by
     assert ("l2-normalise" in steps) == is_normalised
     assert "outputs" not in pipeline
-    assert pipeline["batch"] == 32
+    assert (pipeline["batch"], pipeline["runners"]) == (32, 2)
 
 
 @pytest.mark.parametrize(("config", "steps"), [
