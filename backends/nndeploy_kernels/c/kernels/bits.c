@@ -98,49 +98,46 @@ NND_INLINE vf nnd_bits_zero(const struct nnd_bits *b, nnd_size at) {
 }
 
 /* Of each piece: its numbers, of all rows each, and then their sums. Of rounded rows: words of every second byte of
- * eight, in the place of floats, then the scales, and sums of bytes. */
+ * eight, in the place of floats, then the scales, and sums of bytes: floats where columns have zeros of their own, else
+ * what the zero of all takes from a sum, whole, with which it begins. */
 nnd_size nnd_bits_ready_floats(const struct nnd_bits *b, nnd_size rows) {
   if (b->rounds_rows) return b->pieces * (b->words + 1) * 2 * rows;
   return b->bits == 16 ? b->inner * rows : b->pieces * (b->words * nnd_bits_a_word(b->bits) + 1) * rows;
 }
 
-/* Bytes of `count` floats, zeros behind them in all `vectors`, and their scale: not a number where one of them is no
- * finite one. */
-static float nnd_bits_round(const float *from, nnd_size count, nnd_size step, int vectors, int8_t *to) {
+/* Bytes of `count` floats, zeros behind them in all `vectors`, their sum, and their scale: not a number where one of them
+ * is no finite one, whose bits are the largest. */
+static float nnd_bits_round(const float *from, nnd_size count, nnd_size step, int vectors, int8_t *to, int32_t *sum) {
   typedef int8_t bytes __attribute__((vector_size(NND_LANES)));
-  vf x[NND_BITS_PIECE(4) / NND_LANES], most = {0}, odd = {0};
-  for (int v = 0; v < vectors; v++) x[v] = nnd_splat(0.0f);
-  if (step == 1)
-    memcpy(x, from, (size_t)count * sizeof *from);
-  else
-    for (nnd_size k = 0; k < count; k++) ((float *)x)[k] = from[k * step];
-  for (int v = 0; v < vectors; v++) {
-    most = __builtin_elementwise_max(most, nnd_op_abs(x[v]));
-    odd += x[v] - x[v];
-  }
-  float largest = 0.0f, other = 0.0f;
-  for (int lane = 0; lane < NND_LANES; lane++) {
-    largest = largest > most[lane] ? largest : most[lane];
-    other += odd[lane];
-  }
+  vf x[NND_BITS_PIECE(4) / NND_LANES];
+  vi most = {0}, whole = {0};
+  const int is_whole = step == 1 && count == vectors * NND_LANES;
+  for (int v = 0; v < vectors; v++) x[v] = is_whole ? nnd_load_any(from + v * NND_LANES) : nnd_splat(0.0f);
+  for (nnd_size k = 0; !is_whole && k < count; k++) ((float *)x)[k] = from[k * step];
+  for (int v = 0; v < vectors; v++) most = __builtin_elementwise_max(most, (vi)nnd_op_abs(x[v]));
+  const int32_t bits = __builtin_reduce_max(most);
+  float largest;
+  memcpy(&largest, &bits, sizeof largest);
+  const float other = largest - largest;
   const vf inverse = nnd_splat(largest > 0.0f && other == 0.0f ? 127.0f / largest : 0.0f);
   for (int v = 0; v < vectors; v++) {
     const bytes made = __builtin_convertvector(__builtin_convertvector(nnd_op_round(x[v] * inverse), vi), bytes);
     memcpy(to + v * NND_LANES, &made, sizeof made);
+    whole += __builtin_convertvector(made, vi);
   }
+  *sum = __builtin_reduce_add(whole);
   return largest / 127.0f + other;
 }
 
 static void nnd_bits_make_bytes(const struct nnd_bits *b, nnd_size rows, const float *a, nnd_size a_row,
                                 nnd_size a_step, float *to) {
-  const int vectors = (int)nnd_ceil_div(8 * b->words, NND_LANES);
+  const int vectors = (int)nnd_ceil_div(8 * b->words, NND_LANES), has_zeros = b->zeros || b->float_zeros;
   for (nnd_size piece = 0; piece < b->pieces; piece++, to += (b->words + 1) * 2 * rows)
     for (nnd_size r = 0; r < rows; r++) {
       int8_t bytes[NND_BITS_PIECE(4)];
       const nnd_size begin = piece * b->piece, count = nnd_min(b->piece, b->inner - begin);
-      const float scale = nnd_bits_round(a + r * a_row + begin * a_step, count, a_step, vectors, bytes);
-      int32_t sum = 0;
-      for (int k = 0; k < vectors * NND_LANES; k++) sum += bytes[k];
+      int32_t sum;
+      const float scale = nnd_bits_round(a + r * a_row + begin * a_step, count, a_step, vectors, bytes, &sum);
       for (nnd_size word = 0; word < b->words; word++) {
         const nnd_bits_eight eight = *(const nnd_bits_eight *)(bytes + word * 8);
         const nnd_bits_four even = __builtin_shufflevector(eight, eight, 0, 2, 4, 6);
@@ -148,7 +145,10 @@ static void nnd_bits_make_bytes(const struct nnd_bits *b, nnd_size rows, const f
         memcpy(to + word * 2 * rows + r, &even, sizeof even);
         memcpy(to + (word * 2 + 1) * rows + r, &odd, sizeof odd);
       }
-      to[b->words * 2 * rows + r] = scale, to[(b->words * 2 + 1) * rows + r] = (float)sum;
+      const int32_t taken = -(int32_t)b->zero * sum;
+      float *end = to + b->words * 2 * rows + r;
+      end[0] = scale, end[rows] = (float)sum;
+      if (!has_zeros) memcpy(end + rows, &taken, sizeof taken);
     }
 }
 
@@ -264,7 +264,7 @@ NND_INLINE void nnd_halves_dots(int rows, const struct nnd_bits *b, nnd_size vec
  * more where it is read at two places. */
 NND_INLINE NND_FAST_TARGET void nnd_bits_byte_dots(int rows, int vectors, const struct nnd_bits *b, nnd_size vector,
                                                    nnd_size apart, const float *ready, vf *sums) {
-  const int split = rows <= 4 ? 2 : 1;
+  const int split = rows <= 4 ? 2 : 1, has_zeros = b->zeros || b->float_zeros;
   const nnd_size first = vector * b->pieces, other = apart * b->pieces;
   const uint32_t *words = (const uint32_t *)b->numbers + first * b->words * NND_LANES;
   vf total[NND_BITS_ROWS * NND_BITS_STREAMS];
@@ -272,8 +272,12 @@ NND_INLINE NND_FAST_TARGET void nnd_bits_byte_dots(int rows, int vectors, const 
   for (int i = 0; i < rows * vectors; i++) total[i] = sums[i];
   for (nnd_size piece = 0; piece < b->pieces; piece++) {
     nnd_vu dots[NND_BITS_ROWS * 2 * NND_BITS_STREAMS];
+    const uint32_t *begin = (const uint32_t *)ready + (b->words * 2 + 1) * rows;
     NND_UNROLL
-    for (int i = 0; i < rows * vectors * split; i++) dots[i] = (nnd_vu){0};
+    for (int i = 0; i < rows * vectors; i++) {
+      dots[i * split + split - 1] = (nnd_vu){0};
+      dots[i * split] = has_zeros ? (nnd_vu){0} : begin[i % rows] - (nnd_vu){0};
+    }
     NND_NO_UNROLL
     for (nnd_size w = 0; w < b->words; w++) {
       const uint32_t *bytes = (const uint32_t *)ready;
@@ -296,13 +300,20 @@ NND_INLINE NND_FAST_TARGET void nnd_bits_byte_dots(int rows, int vectors, const 
     NND_UNROLL
     for (int v = 0; v < vectors; v++) {
       const nnd_size at = (first + v * other + piece) * NND_LANES;
-      const vf scale = nnd_load(b->scales + at), zero = nnd_bits_zero(b, at);
+      const vf scale = nnd_load(b->scales + at);
+      vf dot[NND_BITS_ROWS];
       NND_UNROLL
       for (int r = 0; r < rows; r++) {
         const nnd_vu *some = dots + (v * rows + r) * split;
-        const nnd_vu dot = split == 2 ? some[0] + some[1] : some[0];
-        total[v * rows + r] += scale * ready[r] * (__builtin_convertvector((vi)dot, vf) - zero * ready[rows + r]);
+        dot[r] = __builtin_convertvector((vi)(split == 2 ? some[0] + some[1] : some[0]), vf);
       }
+      if (has_zeros) {
+        const vf zero = nnd_bits_zero(b, at);
+        NND_UNROLL
+        for (int r = 0; r < rows; r++) dot[r] -= zero * ready[rows + r];
+      }
+      NND_UNROLL
+      for (int r = 0; r < rows; r++) total[v * rows + r] += scale * ready[r] * dot[r];
     }
     ready += 2 * rows;
   }
