@@ -47,7 +47,10 @@ class ChatTemplate:
         else:
             source, special = _of_config(_text(value, read_file), value)
             made = cls(source or _beside(value, read_file), special)
-        _ = made.compiled
+        try:
+            _ = made.compiled
+        except DataError as err:
+            raise DataError(str(err), where=value) from err
         return made
 
     @cached_property

@@ -102,7 +102,7 @@ def test_within_the_bounds_a_template_writes_what_jinja_writes(chat) -> None:
 
 @pytest.mark.parametrize("template", ["{% if %}", "{{ x", None, 3, "You are a poet.", "{{ message.content }}"])
 def test_what_is_no_template_is_refused_before_anything_runs(chat, template) -> None:
-    with pytest.raises(DataError, match=r"p\.toml: chat: template"):
+    with pytest.raises(DataError, match=r"p\.toml: chat: template: tokenizer_config\.json"):
         chat(template)
 
 
