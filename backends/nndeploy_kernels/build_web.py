@@ -36,10 +36,13 @@ _FOR_SPEED = ("call.c", "halves.c", "hashes.c", "image.c", "inflate.c")
 which takes no time worth twice their size."""
 
 _FOR_SIZE = (
-    "model/reader.c", "ops/append.c", "ops/arg.c", "ops/conv_record.c", "ops/gather.c", "ops/indices.c",
-    "ops/one_hot.c", "ops/pad.c", "ops/scatter.c", "ops/top_places.c",
+    "kernels/suppress.c", "model/ends.c", "model/reader.c", "model/table.c", "ops/append.c", "ops/arg.c",
+    "ops/conv_record.c", "ops/cumulate.c", "ops/double_product.c", "ops/gather.c", "ops/indices.c", "ops/int8_record.c",
+    "ops/lrn.c", "ops/one_hot.c", "ops/pad.c", "ops/pairwise_shares.c", "ops/resize_table.c", "ops/reverse_sequence.c",
+    "ops/scatter.c", "ops/text_grams.c", "ops/tf_idf.c", "ops/top_places.c", "ops/triangle.c",
 )  # fmt: skip
-"""Sources of kernels that read plans, or copy and pick elements, and are smaller without unrolled loops."""
+"""Sources of kernels that read plans and make tables, copy and pick elements, or that networks in browsers rarely have:
+smaller without unrolled loops."""
 
 
 def build_package() -> list[Path]:
