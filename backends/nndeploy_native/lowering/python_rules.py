@@ -85,12 +85,14 @@ def python_step(node: ir.Node, model: ir.Model) -> PythonStep:
     operator, attributes = RULES[name](node)
     names, outputs = (tuple(value.name or "" for value in some) for some in (inputs, node.outputs))
     step = PythonStep(operator, names, outputs, attributes)
-    kinds = [(border.element, len(border.shape)) for border in map(border_of, inputs)]
+    reads, gives = ([*map(border_of, values)] for values in (inputs, node.outputs))
+    if any(0 in border.shape for border in (*reads, *gives)):
+        raise BuildRefusedError(f"{name} reads or gives no elements")
     try:
-        made = made_step(step, kinds)
+        made = made_step(step, [(border.element, len(border.shape)) for border in reads])
     except (ValueError, TypeError) as err:
         raise BuildRefusedError(f"{name}: {err}") from err
-    said = tuple((border.element, len(border.shape)) for border in map(border_of, node.outputs))
+    said = tuple((border.element, len(border.shape)) for border in gives)
     if made.kinds != said:
         raise BuildRefusedError(f"{name} makes {made.kinds}, the model says {said}")
     return step
