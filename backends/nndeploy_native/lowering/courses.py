@@ -27,7 +27,7 @@ from nndeploy.graph.nodes import bodies, captured_values, is_constant, values_re
 from nndeploy.graph.operators import operand
 from nndeploy.graph.regions import Region
 from nndeploy.graph.submodels import submodel_of
-from nndeploy.values.size import Dim
+from nndeploy.values.size import Dim, of_atom
 from nndeploy.values.solving import solved_symbols
 from nndeploy.values.types import DimRange
 from nndeploy_native.course import MAX_DEPTH, Choice, Course, Empty, Part, Refused
@@ -156,11 +156,12 @@ def _name_own_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> None:
     shapes = [sizes_of(value, ranges) for value in model.graph.inputs]
     told, own = solved_symbols(shapes), dict[Dim, str]()
     for value, shape in zip(model.graph.inputs, shapes, strict=True):
+        dims: list[int | str | ir.SymbolicDim | None] = list(value.shape or ())
         for axis, size in enumerate(shape):
             atoms = () if isinstance(size, int) else [atom for atoms, _ in size.terms for atom in atoms]
-            if not told.keys() >= set(atoms):
-                name = own.setdefault(size, f"{value.name}.{axis}")
-                value.shape = ir.Shape([*(value.shape or ())[:axis], name, *(value.shape or ())[axis + 1 :]])
+            if not all(atom in told or of_atom(atom).symbols <= told.keys() for atom in atoms):
+                dims[axis] = own.setdefault(size, f"{value.name}.{axis}")
+        value.shape = ir.Shape(dims)
     if own:
         name_sizes(model, ranges)
 

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from native_models import Array, dynamic, kernels_of, made, opened, run
+from nndeploy_native.course import course_from_json
 from nndeploy_native.plan import DOCUMENT_FILE
 from oracle.in_float64 import outputs_in_float64
 
@@ -118,6 +119,19 @@ def test_nothing_found_is_a_result() -> None:
     model = dynamic(*NETWORKS["places, and what is there"][:1], {})
     found = run(made(model, {}), {"x": -np.ones((3, 2), F32)})
     assert (found["p"].shape, found["y"].shape) == ((2, 0), (0,))
+
+
+def test_a_size_that_follows_from_one_that_an_input_tells_is_none_of_its_own() -> None:
+    text = """g (float[n] x) => (float[all] y, float[n] w) {
+        k = Greater(x, zero) h = Slice(x, start, end, axis, step) r = Relu(h) p = NonZero(k) q = Squeeze(p, axis)
+        f = Gather(x, q) y = Concat<axis=0>(f, r, x) w = Exp(x) }"""
+    slices = {"start": np.array([0]), "end": np.array([1 << 60]), "axis": np.array([0]), "step": np.array([2])}
+    constants = {"zero": np.array(0, F32), **slices}
+    model = dynamic(text, {}, constants)
+    document = course_from_json(made(model, {}).files[DOCUMENT_FILE])
+    assert len(document.plans[-1].inputs) == 3
+    assert len(document.plans[-1].symbols) == 2
+    assert_right((text, constants), 0, 9)
 
 
 def test_what_does_not_fit_is_an_error_of_the_input() -> None:
