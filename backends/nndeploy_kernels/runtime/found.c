@@ -39,15 +39,16 @@ int nnd_find_compressed(nnd_call *call, const struct nnd_session *session, const
   const struct nnd_place *from = &call->places[step->inputs[0]], *kept = &call->places[step->inputs[1]];
   if (from->dtype == NND_TEXT || step->axis >= from->rank || kept->dtype != NND_BOOL || kept->rank != 1)
     return nnd_bad_step(session, "other elements or conditions", error);
-  int64_t shape[NND_MAX_RANK] = {1}, outer = 1, inner = nnd_bytes_of(from->dtype), count = 0;
-  const int rank = step->axis < 0 ? 1 : from->rank, axis = step->axis < 0 ? 0 : (int)step->axis;
-  for (int i = 0; i < from->rank; i++) {
-    if (step->axis < 0)
-      shape[0] *= from->shape[i];
-    else
-      shape[i] = from->shape[i];
-    outer *= i < step->axis ? from->shape[i] : 1;
-    inner *= step->axis >= 0 && i > step->axis ? from->shape[i] : 1;
+  const int is_list = step->axis < 0, rank = is_list ? 1 : from->rank, axis = is_list ? 0 : (int)step->axis;
+  const int64_t bytes = nnd_bytes_of(from->dtype);
+  int64_t shape[NND_MAX_RANK], outer = 1, inner = bytes, count = 0;
+  if (is_list)
+    shape[0] = nnd_bytes_in(from->dtype, from->rank, from->shape) / bytes;
+  else
+    memcpy(shape, from->shape, sizeof shape);
+  for (int i = 0; i < rank; i++) {
+    outer *= i < axis ? shape[i] : 1;
+    inner *= i > axis ? shape[i] : 1;
   }
   const int64_t size = shape[axis];
   const uint8_t *is_kept = kept->data;
@@ -59,13 +60,14 @@ int nnd_find_compressed(nnd_call *call, const struct nnd_session *session, const
   }
   shape[axis] = count;
   char *to = nnd_step_make(call, step->outputs[0], from->dtype, rank, shape, error);
-  for (int64_t o = 0; to && o < outer; o++)
+  if (!to) return 0;
+  for (int64_t o = 0; o < outer; o++)
     for (int64_t i = 0; i < kept->shape[0] && i < size; i++)
       if (is_kept[i]) {
         memcpy(to, (const char *)from->data + (o * size + i) * inner, (size_t)inner);
         to += inner;
       }
-  return call->places[step->outputs[0]].is_there;
+  return 1;
 }
 
 #define NND_ROWS_OF_A_BOX 2 /* in which nnd_suppress() works */
