@@ -17,7 +17,7 @@ from nndeploy_native.kernel_library import kernel_library
 from nndeploy_native.plan import DTYPES, MAX_RANK
 from nndeploy_native.python_step import Kind, MadeStep, Maker, PythonStep, check_number
 
-_NUMBERS_OF_A_BOX = 2
+_ROWS_OF_A_BOX = 2
 """Rows of three numbers that each box takes of the kernel's memory (`nnd_suppress`)."""
 
 
@@ -64,7 +64,7 @@ def _suppress(
         num_boxes = x.shape[1]
         candidates = of.size if bound is None else int(np.count_nonzero(of > bound.value))
         rows = min(candidates, of.shape[0] * of.shape[1] * min(most, num_boxes))
-        places = np.empty((rows + _NUMBERS_OF_A_BOX * num_boxes, 3), np.int64)
+        places = np.empty((rows + _ROWS_OF_A_BOX * num_boxes, 3), np.int64)
         x, of = np.ascontiguousarray(x), np.ascontiguousarray(of)
         sizes = (ctypes.c_int64 * 3)(*of.shape)
         found = _kernel()(

@@ -24,6 +24,7 @@ from nndeploy.graph.operators import (
     static_shape,
     text_attribute,
 )
+from nndeploy_native import found_steps
 from nndeploy_native.lowering.context import ELEMENTS
 from nndeploy_native.lowering.row_rules import keys_of_table
 from nndeploy_native.plan import DTYPES, TEXT, PlanBorder, element_of_type
@@ -33,13 +34,12 @@ from nndeploy_native.transforms.text_grams import OWN, TEXT_BYTES
 from nndeploy_native.transforms.texts_as_numbers import ML, REFUSES_OTHERS
 
 Attributes = dict[str, Any]
-_FINDING = ("Compress", "NonMaxSuppression", "NonZero")
 
 
 def is_python(node: ir.Node) -> bool:
     """Whether a node is of texts, maps or sequences, looks numbers up in a dict, or finds elements."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-    if not node.domain and node.op_type in _FINDING:
+    if not node.domain and node.op_type in found_steps.MAKERS:
         return True
     return any(_is_text(value) or holds_map(value) for value in values) or (node.domain == ML and _is_looked_up(node))
 
